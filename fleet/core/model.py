@@ -1,0 +1,272 @@
+"""What the user declared in agents.toml, after defaults, profiles and paths are resolved.
+
+Everything here is frozen: a config edit makes a new Fleet, it never changes one.
+Paths are absolute strings. Durations are seconds. Names are already allow-listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Delivery = Literal["arg", "ping", "exec"]
+Kind = Literal["loop", "persistent", "task"]
+Watch = Literal["none", "heal", "heal+stall"]
+
+WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line of a screen profile: seeing `re` in `region` means the agent is in `state`."""
+
+    name: str
+    state: str  # a ScreenState value: working, idle, asking, limited, ...
+    re: str
+    region: str = "live"  # which part of the screen counts; the regions are defined by backends.screen
+    unless: str = ""  # a second expression that, matching the same line, takes the verdict back
+    fixture: str = ""  # the capture that proves it
+    version: str = ""  # the CLI release it was seen in
+
+
+@dataclass(frozen=True, slots=True)
+class Dialog:
+    """A question the CLI may open. `key` is the one key we may press; empty means: report, never press."""
+
+    name: str
+    re: str
+    key: str = ""
+    fix: str = ""  # what the operator should do instead, in one sentence
+    fixture: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How to start, feed, read and leave one kind of agent CLI: all data, no code."""
+
+    name: str
+    bin: str
+    flags: str = ""
+    prompt_delivery: Delivery = "arg"
+    remote_control: bool = False
+    supports_resume: bool = False
+    process_name: str = ""  # empty opts out of backend-mismatch healing
+    submit_key: str = "Enter"
+    quit_keys: tuple[str, ...] = ()
+    stall_idle: float = 300.0
+    active_re: str = ""
+    limit_re: str = ""
+    fatal_re: str = ""
+    attach: str = ""
+    server: str = ""
+    footer_ui: bool = False
+    log_grace: float = 0.0
+    connect_delay: float = 12.0
+    model_env: bool = False
+    preamble: str = ""
+    resume_flag: str = "--resume '{id}'"
+    model_flag: str = "--model '{model}'"
+    remote_control_flag: str = "--remote-control '{session}'"
+    session_id_flag: str = ""  # when set we choose the conversation id at a fresh start
+    settings_flag: str = ""  # when set, a generated per-run settings file is passed ({file})
+    env_pass: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    inherits: str = ""
+    signals: tuple[str, ...] = ()  # structured sources, most trusted first; adapters live in backends/
+    queues_input: bool = False  # the CLI queues what is typed while it works
+    transcript: str = ""  # which reader in transcripts/ understands it: claude, codex, opencode or none
+    start_grace: float = 30.0
+    version: str = ""  # the CLI release the profile was proved against
+    patterns: tuple[Pattern, ...] = ()
+    dialogs: tuple[Dialog, ...] = ()
+    screen: tuple[tuple[str, str], ...] = ()  # named regexes for the regions (composer, chrome, ...)
+
+    @property
+    def declares_idle(self) -> bool:
+        """Only a profile that says what idle looks like can leave a screen unknown."""
+        return any(p.state == "idle" for p in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A periodic nudge, typed from a file."""
+
+    interval: float
+    prompt_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One agent after inheritance. `backend` is the name of a Backend in Fleet.backends."""
+
+    name: str
+    session: str
+    kind: Kind
+    backend: str
+    dir: str
+    watch: Watch
+    model: str = ""
+    role: str = ""
+    resume: bool = False
+    enabled: bool = True
+    wake: Wake | None = None
+    prompt: str = ""
+    prompt_file: str = ""
+    log_signature: str = ""
+    account: str = ""
+    resume_on_reset: bool = True
+    env: tuple[tuple[str, str], ...] = ()
+    env_pass: tuple[str, ...] = ()
+    env_file: str = ""
+    clone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """A helper process that is not an agent: a command in a session, kept alive."""
+
+    name: str
+    session: str
+    command: str
+    dir: str
+    watch: Watch = "heal"
+    enabled: bool = True
+    env: tuple[tuple[str, str], ...] = ()
+    env_pass: tuple[str, ...] = ()
+    env_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One check that a done phase must pass. Exactly one of run, clean, review, ratchet is set."""
+
+    run: str = ""
+    clean: bool = False
+    review: str = ""
+    ratchet: str = ""
+    metric: str = ""
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One step of the loop: a plan to follow and a status file that says when it is done."""
+
+    id: str
+    plan: str  # as written; the template shows it verbatim
+    status: str  # as written; looked up in handoff.repo/state_subdir, then in handoff.repo
+    models: tuple[tuple[str, str], ...] = ()
+    gates: tuple[Gate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Which commits and files of which repository wake which side."""
+
+    repo: str
+    claim_pings: tuple[str, ...] = ()
+    review_pings: tuple[str, ...] = ()
+    inboxes: tuple[str, ...] = ()
+    claim_pattern: str = "^claim"
+    review_pattern: str = "^review"
+    state_subdir: str = ""
+    branch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OnComplete:
+    """A task agent to run once the sequence is complete and its trigger file lies in log_dir."""
+
+    trigger_file: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The phase machine that governs every agent of kind loop."""
+
+    kickoff_template: str
+    roles_dir: str
+    phases: tuple[Phase, ...]
+    handoff: Handoff
+    state_file: str = "phase-idx"
+    resume_phase: bool = True
+    auto_advance: bool = True
+    done_marker: str = "## DONE"
+    done_nudge: bool = True
+    on_complete: OnComplete | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogSpec:
+    """The supervisor's own cadence."""
+
+    signal_interval: float = 30.0
+    heavy_interval: float = 300.0
+    limit_probe_fallback: float = 300.0
+    limit_reset_slack: float = 45.0
+    stall_grace: float = 180.0
+    log_tokens: bool = False
+    notify_after: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """One place to tell about transitions."""
+
+    to: str  # "command", "desktop" or a service address read from the environment
+    on: tuple[str, ...] = ()
+    command: str = ""
+    url_env: str = ""
+    quiet: str = ""  # "22:00-07:00"
+    after: float = 0.0
+    retries: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens, overriding the shipped table for one model."""
+
+    model: str
+    input: float
+    output: float
+    cache_write: float = 0.0
+    cache_read: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The whole declaration."""
+
+    config_path: str
+    project_dir: str
+    session_prefix: str
+    log_dir: str
+    tmux_socket: str  # the -L name; "default" is the user's own server
+    project_id: str  # stamped on every session: hash of real config path and prefix
+    watchdog: WatchdogSpec = field(default_factory=WatchdogSpec)
+    backends: tuple[Backend, ...] = ()
+    agents: tuple[AgentSpec, ...] = ()
+    services: tuple[ServiceSpec, ...] = ()
+    loop: Loop | None = None
+    notify: tuple[Notify, ...] = ()
+    prices: tuple[Price, ...] = ()
+    warnings: tuple[str, ...] = ()  # file:line: key: text, for everything that is odd but not wrong
+
+    def agent(self, name: str) -> AgentSpec | None:
+        """The agent of that name, or nothing."""
+        return next((a for a in self.agents if a.name == name), None)
+
+    def service(self, name: str) -> ServiceSpec | None:
+        """The service of that name, or nothing."""
+        return next((s for s in self.services if s.name == name), None)
+
+    def backend_of(self, agent: AgentSpec) -> Backend:
+        """The backend an agent declares; the loader has checked that it exists."""
+        return next(b for b in self.backends if b.name == agent.backend)
+
+    @property
+    def watchdog_session(self) -> str:
+        """The session that runs the supervisor."""
+        return f"{self.session_prefix}{WATCHDOG}"

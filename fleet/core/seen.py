@@ -1,0 +1,148 @@
+"""What was seen, by whom and when. A fact without a source or a date is not one.
+
+Unseen is not dead: a thing we could not look at is absent from an Observation's maps and the
+reason stands in `blind`. Nothing destructive may follow from an absence that has a reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ScreenState(StrEnum):
+    """What a screen, or any other source, says the agent is doing."""
+
+    WORKING = "working"
+    IDLE = "idle"
+    ASKING = "asking"  # a dialog is open
+    LIMITED = "limited"  # a usage limit with a window
+    RETRYING = "retrying"  # the CLI itself waits and tries again
+    ERROR = "error"  # the turn ended in an API error; the CLI is at its prompt
+    CONTEXT = "context"  # the context is full; only a command or a fresh start helps
+    AUTH = "auth"  # credentials refused; a retry cannot mend it
+    WEDGED = "wedged"  # fatal_re: the conversation cannot go on
+    STARTING = "starting"
+    SHELL = "shell"  # a bare shell prompt where an agent should be
+    DEAD = "dead"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerId:
+    """A tmux server is a pid and the second it started; ids of panes mean nothing without it."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class PaneRef:
+    """Everything an act must find unchanged before it touches a pane."""
+
+    server: ServerId
+    session: str
+    pane: str  # "%12"
+    pid: int
+    run: str  # the run id we stamped on the pane at creation
+
+
+@dataclass(frozen=True, slots=True)
+class PaneView:
+    """One row of the fleet-wide list: the pane we created in a session of ours."""
+
+    ref: PaneRef
+    dead: bool
+    exit_code: int | None = None  # both None while dead: tmux has not reaped it yet
+    exit_signal: int | None = None
+    created: float = 0.0  # wall clock
+    activity: float = 0.0  # wall clock, one-second resolution: last output
+    history: int = 0
+    cursor_x: int = 0
+    cursor_y: int = 0
+    in_mode: bool = False  # copy-mode swallows keys
+    typed_at: float = 0.0  # wall clock of the newest key from an attached client, 0 if none
+    project: str = ""
+
+    @property
+    def change_key(self) -> tuple[float, int, int, int]:
+        """While this stays the same the screen need not be captured again."""
+        return (self.activity, self.history, self.cursor_y, self.cursor_x)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One answer of tmux for the whole fleet. `server` None: there positively is no server."""
+
+    server: ServerId | None
+    panes: tuple[PaneView, ...] = ()
+    foreign: tuple[str, ...] = ()  # sessions on this server without any stamp of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A WAITING-UNTIL line. `until` None: it was there but could not be read."""
+
+    until: float | None
+    text: str
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one look at a screen says, and which line of the profile said it."""
+
+    state: ScreenState
+    pattern: str = ""
+    line: str = ""  # the evidence, sanitised, at most 200 characters
+    until: float | None = None  # wall clock: when a limit resets or a retry fires
+    dialog: str = ""
+    key: str = ""  # the one key this dialog allows; empty: none
+    fix: str = ""
+    draft: str | None = None  # what stands in the composer; None: no composer could be made out
+    marker: Marker | None = None
+    content_hash: str = ""  # of the content lines without digits and spinners: the same means still
+
+
+class SignalKind(StrEnum):
+    """What a structured source can say."""
+
+    SESSION = "session"  # conversation id became known
+    TURN_BEGAN = "turn_began"
+    TURN_ENDED = "turn_ended"
+    TURN_FAILED = "turn_failed"
+    PROMPT_TAKEN = "prompt_taken"  # a submitted message arrived: a receipt
+    ASKED = "asked"
+    LIMIT_HIT = "limit_hit"
+    RETRYING = "retrying"
+    AUTH_FAILED = "auth_failed"
+    CONTEXT_FULL = "context_full"
+    MODEL = "model"  # which model really answers
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A dated fact from a structured source."""
+
+    kind: SignalKind
+    at: float  # wall clock of the fact, as the source dates it
+    source: str  # hook, registry, transcript, server, rollout
+    session_id: str = ""
+    until: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proc:
+    """One process; pid and start together are its identity."""
+
+    pid: int
+    start: int  # clock ticks after boot
+    ppid: int
+    sid: int
+    name: str  # comm
+    exe: str = ""  # base name of the binary, where we may read it
+    cpu: float = 0.0  # seconds used so far
+    zombie: bool = False
+    foreground: bool = False  # member of the terminal's foreground group

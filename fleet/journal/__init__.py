@@ -1,0 +1,1 @@
+"""What was decided and done, on disk, readable without asking anyone."""

@@ -1,0 +1,1 @@
+"""Optional capabilities over the same views and verbs; deleting one breaks nothing."""

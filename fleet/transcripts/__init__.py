@@ -1,0 +1,1 @@
+"""The CLIs' own records: usage figures and readable logs."""

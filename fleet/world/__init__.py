@@ -1,0 +1,1 @@
+"""The only room that touches tmux, processes, files, git and the clock."""
