@@ -1,0 +1,106 @@
+"""One agent's case at one moment: all a rule may look at, and the form of its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleet.core.actions import Action
+from fleet.core.memory import AgentMemory, Limit, Moment
+from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
+from fleet.core.seen import PaneView, Reading
+from fleet.core.state import Detail
+
+
+@dataclass(frozen=True, slots=True)
+class ProcView:
+    """The pane's process tree, summed up."""
+
+    expected: bool = True  # the backend's own process is there, or the backend names none
+    other: str = ""  # another configured backend's process, if the expected one is not there
+    shell_only: bool = False  # nothing but a shell
+    busy: bool = False  # used the processor or has children at work since the last look
+    stopped: bool = False  # somebody froze it
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the operator wants of this agent."""
+
+    want: str = ""  # up, down or nothing said
+    paused: bool = False
+    frozen: bool = False
+    held_by: str = ""  # a verb at work on it right now
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSeen:
+    """What this look found of one agent."""
+
+    blind: str = ""  # why we could not look; everything else then means nothing
+    pane: PaneView | None = None  # None: positively not there
+    foreign: bool = False  # the name is taken by a session without our stamp
+    reading: Reading | None = None  # of a capture of this very look, or unchanged since
+    fresh: bool = False  # the capture was made in this look
+    proc: ProcView = ProcView()
+    survivors: int | None = None  # processes of the run still alive; None: not counted
+    intent: Intent = Intent()
+    working: bool | None = None  # what a structured source says; None: none speaks
+    asked: str = ""  # a structured source says a question is open
+    limit: Limit | None = None  # a structured source reported a limit
+    receipt: float = 0.0  # wall: newest prompt a structured source saw arrive
+    transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
+    last_words: str = ""  # the end of a dead pane's screen
+    auth_failed: str = ""
+    server_lost: bool = False
+    resumable: bool = False  # a conversation id is on record
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """Where the phase machine stands, for the agents it governs."""
+
+    phase: str = ""  # id of the current phase
+    complete: bool = False
+    held: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All a rule may look at."""
+
+    agent: AgentSpec | ServiceSpec
+    backend: Backend
+    watchdog: WatchdogSpec
+    memory: AgentMemory
+    seen: AgentSeen
+    now: Moment
+    loop: LoopState = LoopState()
+    account_until: float = 0.0  # wall: another agent of the same account is limited until then
+    account_by: str = ""
+    stagger: float = 0.0  # seconds after the window's end at which this one may go
+    resumed: bool = False  # we have just come back from a suspend or clock jump
+    may_start: bool = True  # the fleet's budget allows one more unplanned start
+    ping_gap: float = 60.0
+
+    @property
+    def watched(self) -> bool:
+        """Does the watchdog heal it at all?"""
+        return self.agent.watch != "none"
+
+    @property
+    def is_loop(self) -> bool:
+        """Is it governed by the phase machine?"""
+        return isinstance(self.agent, AgentSpec) and self.agent.kind == "loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A rule's answer. An action or `hold` ends the agent's turn; otherwise the next rule is asked."""
+
+    reason: str
+    action: Action | None = None
+    hold: bool = False
+    detail: Detail | None = None
+    memory: AgentMemory | None = None
+    wake_at: float | None = None  # steady: look again not later than this
+    events: tuple[tuple[str, str], ...] = ()  # (event type, reason)

@@ -1,0 +1,159 @@
+"""What must survive a restart of the supervisor, and nothing else.
+
+Ages are kept on the *steady* clock: it runs while we run, carries on over a restart by the wall
+time that passed, and never goes back, so that neither a suspend nor a clock jump can age an agent.
+Instants that the outside world named (a reset time, a WAITING-UNTIL) are on the wall clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from fleet.core.seen import PaneRef
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, on both clocks."""
+
+    steady: float
+    wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One life of an agent, as it was started. Written by whoever started it, verb or watchdog."""
+
+    id: str
+    session: str
+    started: float  # wall
+    pid: int = 0
+    backend: str = ""
+    model: str = ""
+    phase: str = ""
+    conversation: str = ""  # the CLI's own session id, where we chose or know it
+    resumed: bool = False
+    delivery: str = ""  # arg, ping or exec: ping still owes the kickoff by typing
+    print: str = ""  # fingerprint of the declaration it was started from: drift is a difference
+    why: str = ""
+
+
+class Status(StrEnum):
+    """The receipt of a typed message. Only the last two are final, only CONFIRMED is success."""
+
+    QUEUED = "queued"
+    TYPED = "typed"
+    SUBMITTED = "submitted"
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to type, and how far it got. Long texts lie in a file; `tail` recognises them on screen."""
+
+    id: str
+    kind: str  # kickoff, continue, ping, wake, probe, nudge, send, marker
+    text: str = ""
+    file: str = ""
+    tail: str = ""
+    status: Status = Status.QUEUED
+    queued: float = 0.0  # steady
+    at: float = 0.0  # steady time of the last step
+    at_wall: float = 0.0  # wall time of the paste: structured receipts must be younger
+    enters: int = 0
+    run: str = ""  # the run it was typed into: another run has never seen it
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A usage-limit window. `until` already holds the slack; nothing is done to the agent before it."""
+
+    since: float  # wall
+    until: float  # wall
+    line: str = ""
+    source: str = "screen"
+    parsed: bool = True
+    probes: int = 0
+    probed: float = 0.0  # steady time of the last probe, 0 before the first
+    clear_seen: float = 0.0  # steady time at which the banner was first seen gone
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A stop in progress. Never carried over a restart: it is decided again from what is seen."""
+
+    cause: str
+    planned: bool  # ours: never counted against the agent
+    ref: PaneRef | None
+    run: str
+    pid: int
+    step: int = 0  # 0 ask, 1 asked (TERM), 2 forced (KILL), 3 removed, 4 done
+    at: float = 0.0
+    clear: int = 0  # how many sweeps in a row found nobody
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """Everything the rules remember of one agent."""
+
+    run: Run | None = None
+    seen_run: str = ""  # newest run id whose pane we saw alive
+    ready: float = 0.0  # steady, of this run; 0: not yet
+    alive_since: float = 0.0  # steady: first sight of this run alive
+    over: str = ""  # run id whose end has been counted already
+
+    detail: str = ""
+    since: float = 0.0  # wall: when the detail began
+
+    deaths: tuple[float, ...] = ()  # steady: unplanned ends
+    exits: tuple[float, ...] = ()  # steady: clean exits nobody asked for
+    heals: int = 0  # restarts we made, ever
+    retry_at: float = 0.0  # steady: not before
+    flapping: float = 0.0  # steady: since when, 0 if not
+    fatal: str = ""
+    fix: str = ""
+
+    limit: Limit | None = None
+    limit_hint: float = 0.0  # steady: first look at a banner; armed at the second
+
+    quiet_since: float = 0.0  # steady: last sign of work
+    content: str = ""  # hash of the content last seen
+    still_since: float = 0.0  # steady: last change of anything on the screen
+    state: str = ""  # last screen state
+    state_since: float = 0.0  # steady
+    state_looks: int = 0  # captures in a row that said so
+
+    shell_since: float = 0.0
+    marker: float = 0.0  # wall, newest WAITING-UNTIL honoured
+    marker_woken: float = 0.0  # the marker whose passing was told to the agent
+    bad_marker: str = ""
+
+    pressed: str = ""  # dialog last answered, and how often
+    presses: int = 0
+    woke: float = 0.0  # steady
+    nudged: str = ""  # phase whose done marker was asked for
+    bad_resumes: int = 0
+
+    outbox: tuple[Message, ...] = ()
+    typed: tuple[float, ...] = ()  # steady: when we last typed of our own accord
+    stopping: Stopping | None = None
+
+    def with_detail(self, detail: str, wall: float) -> AgentMemory:
+        """The same, in another state of which the clock starts now."""
+        return self if detail == self.detail else replace(self, detail=detail, since=wall)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMemory:
+    """What concerns all agents together."""
+
+    steady: float = 0.0  # the steady clock when last saved ...
+    wall: float = 0.0  # ... and the wall clock at that moment
+    server_pid: int = 0
+    server_started: int = 0
+    server_lost: float = 0.0  # steady
+    heals: tuple[float, ...] = ()  # steady: unplanned starts of the last hour, the whole fleet
+    config_sum: str = ""
