@@ -1,0 +1,274 @@
+"""The libraries we may use, made available without asking the user to install anything.
+
+Order: importable here -> nothing to do; a `.venv` beside agents.py whose stamp matches -> exec its
+Python; otherwise build that `.venv` once, from a lock with digests, and exec it. The stamp is a hash
+of lock, Python and platform, so a changed lock or another Python means a new environment.
+
+The environment is built in a directory of its own under a lock and renamed into place, so it is there
+in whole or not at all and two starts at once build it once. A renamed environment has stale paths in its
+scripts; nothing of ours uses them: it is always `.venv/bin/python -m something`.
+
+An environment that we did not build is never replaced. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+STAMP = "fleet-stamp"
+SETS = ("base", "full", "dev")  # each lock holds everything of the ones before it
+LOCKS = {"base": "requirements.lock", "full": "requirements-full.lock", "dev": "requirements-dev.lock"}
+ENTERED = "AO_ENTERED"  # set across the exec: whoever finds a module missing even there must not loop
+RETRY_AFTER = 3600.0  # an optional environment that could not be built is not tried again sooner
+OFFLINE = (
+    "Connection",
+    "Temporary failure",
+    "timed out",
+    "Network is unreachable",
+    "No matching distribution",
+)
+
+Run = Callable[[Sequence[str]], "tuple[int, str]"]
+
+
+class CannotBuild(Exception):
+    """Why the environment could not be made, and what to do about it."""
+
+
+def missing(modules: Sequence[str]) -> list[str]:
+    """Those of the modules that this interpreter cannot import."""
+    return [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def enter(modules: Sequence[str], wanted: str = "base", *, optional: bool = False) -> None:
+    """Return if the modules are importable here; else continue this very command inside `.venv`.
+
+    With `optional` the command goes on without them, saying so once, when they cannot be had.
+    """
+    entered = os.environ.pop(ENTERED, "")  # for this process only; our children decide for themselves
+    lacking = missing(modules)
+    if not lacking:
+        return
+    if entered:
+        if optional:
+            return
+        raise CannotBuild(f"{venv_dir()} was built but lacks {', '.join(lacking)}: remove it and try again")
+    try:
+        python = ensure(wanted, patient=not optional)
+    except CannotBuild as fault:
+        if not optional:
+            raise
+        say(f"going on without {', '.join(lacking)}: {fault}")
+        return
+    os.environ[ENTERED] = "1"
+    sys.stdout.flush()
+    os.execv(python, [python, *sys.orig_argv[1:]])
+
+
+def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> str:
+    """The Python of an environment that holds the wanted set; builds it if there is none."""
+    target = venv_dir(home)
+    if python := ready(wanted, home=home):
+        return python
+    if not patient and failed_recently(wanted, home):
+        raise CannotBuild("building .venv failed within the last hour (agents.py doctor tells more)")
+    with locked(target):
+        if python := ready(wanted, home=home):  # another start built it while we waited
+            return python
+        if os.path.lexists(target) and not os.path.exists(os.path.join(target, STAMP)):
+            raise CannotBuild(
+                f"{target} is not ours to replace: activate it, move it away, or set AO_VENV to another path"
+            )
+        say(f"setting up {target} from {LOCKS[wanted]} (once; needs the network or AO_WHEELS)")
+        try:
+            build(wanted, home=home)
+        except CannotBuild:
+            remember_failure(wanted, home)
+            raise
+        say("ready")
+    return python_of(target)
+
+
+def ready(wanted: str, *, home: str = HOME) -> str:
+    """The environment's Python if its stamp is that of the wanted set or of a larger one, else ""."""
+    target = venv_dir(home)
+    python = python_of(target)
+    with contextlib.suppress(OSError), open(os.path.join(target, STAMP), encoding="ascii") as file:
+        found = file.read().strip()
+        if any(found == stamp(name, home) for name in SETS[SETS.index(wanted) :]) and os.access(
+            python, os.X_OK
+        ):
+            return python
+    return ""
+
+
+def stamp(name: str, home: str = HOME) -> str:
+    """What an environment must have been built from to be used."""
+    try:
+        with open(os.path.join(home, LOCKS[name]), "rb") as file:
+            lock = file.read()
+    except OSError as fault:
+        raise CannotBuild(
+            f"{LOCKS[name]} cannot be read: {fault.strerror}; the checkout is incomplete"
+        ) from fault
+    machine = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+    return hashlib.sha256(lock + b"\0" + machine.encode()).hexdigest()
+
+
+def build(wanted: str, *, home: str = HOME, run: Run | None = None) -> None:
+    """Make the environment beside its place and rename it there. The caller holds the lock."""
+    run = run or quietly
+    target = venv_dir(home)
+    parent = os.path.dirname(target)
+    prefix = os.path.basename(target) + "-build-"
+    for name in os.listdir(parent):  # left by a start that was killed; we hold the lock, so nobody uses it
+        if name.startswith(prefix):
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+    fresh = tempfile.mkdtemp(prefix=prefix, dir=parent)
+    try:
+        install(fresh, os.path.join(home, LOCKS[wanted]), run)
+        with open(os.path.join(fresh, STAMP), "w", encoding="ascii") as file:
+            file.write(stamp(wanted, home) + "\n")
+        replace(fresh, target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def install(into: str, lock: str, run: Run) -> None:
+    """`uv` when it is there and works, else venv and pip. Digests are checked either way."""
+    wheels = os.environ.get("AO_WHEELS", "")
+    source = ["--no-index", "--find-links", wheels] if wheels else []
+    python = python_of(into)
+    uv = shutil.which("uv")
+    if uv:
+        code, _ = run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, into])
+        if code == 0:
+            args = ["pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", lock, *source]
+            code, _ = run([uv, *args])
+        if code == 0:
+            return
+        say("uv could not do it; trying pip")
+    if missing(["venv", "ensurepip"]):
+        raise CannotBuild(
+            f"{sys.executable} has no venv module: install it (on Debian and Ubuntu: apt-get install "
+            "python3-venv) or put uv on PATH"
+        )
+    code, told = run([sys.executable, "-m", "venv", "--clear", into])
+    if code:
+        raise CannotBuild(f"python -m venv failed: {last_line(told)}")
+    args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
+    code, told = run([python, *args, "--require-hashes", "-r", lock, *source])
+    if code:
+        raise CannotBuild(explain_pip(told, wheels))
+
+
+def explain_pip(told: str, wheels: str) -> str:
+    """The many words of pip in one sentence that says what to do."""
+    if wheels:
+        return f"AO_WHEELS={wheels} does not hold what {LOCKS['base']} asks for: {last_line(told)}"
+    offline = (
+        "Connection",
+        "Temporary failure",
+        "timed out",
+        "Network is unreachable",
+        "No matching distribution",
+    )
+    if any(word in told for word in offline):
+        return (
+            "the package index could not be reached or lacks a version: connect once, set the proxy or index "
+            f"that pip uses, or put the wheels into a directory and set AO_WHEELS ({last_line(told)})"
+        )
+    return f"pip failed: {last_line(told)}"
+
+
+def replace(fresh: str, target: str) -> None:
+    """Put the new environment into its place; the old one, ours by its stamp, goes away after."""
+    old = f"{fresh}-old"
+    if os.path.lexists(target):
+        os.rename(target, old)
+    os.rename(fresh, target)
+    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(f"{target}.failed")
+
+
+def failed_recently(wanted: str, home: str) -> bool:
+    """Whether the same environment could not be built a short while ago."""
+    path = f"{venv_dir(home)}.failed"
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+        return (
+            file.read().strip() == stamp(wanted, home) and time.time() - os.stat(path).st_mtime < RETRY_AFTER
+        )
+    return False
+
+
+def remember_failure(wanted: str, home: str) -> None:
+    """So that an offline machine does not wait for the network at every `up`."""
+    with contextlib.suppress(OSError), open(f"{venv_dir(home)}.failed", "w", encoding="ascii") as file:
+        file.write(stamp(wanted, home) + "\n")
+
+
+@contextlib.contextmanager
+def locked(target: str) -> Iterator[None]:
+    """One builder at a time; the kernel lets go of the lock however we end."""
+    try:
+        file = open(f"{target}.lock", "w", encoding="ascii")  # noqa: SIM115  closed below, by the with
+    except OSError as fault:
+        raise CannotBuild(
+            f"{os.path.dirname(target)} cannot be written ({fault.strerror}): set AO_VENV"
+        ) from fault
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another start is setting up the libraries; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def venv_dir(home: str = HOME) -> str:
+    """Beside agents.py, unless the user says otherwise."""
+    return os.path.abspath(os.environ.get("AO_VENV") or os.path.join(home, ".venv"))
+
+
+def python_of(venv: str) -> str:
+    """The interpreter inside an environment."""
+    return os.path.join(venv, "bin", "python")
+
+
+def quietly(argv: Sequence[str]) -> tuple[int, str]:
+    """Run to the end; the exit code and everything it said."""
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    return done.returncode, done.stdout + done.stderr
+
+
+def last_line(text: str) -> str:
+    """What a tool said last is usually why it failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "notice" not in line.lower()]
+    errors = [line for line in lines if line.upper().startswith("ERROR")]
+    return (errors or lines or ["it said nothing"])[-1][:300]
+
+
+def say(text: str) -> None:
+    """To stderr: stdout belongs to the verb."""
+    sys.stderr.write(f"agents.py: {text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    try:
+        print(ensure(sys.argv[1] if len(sys.argv) > 1 else "base"))
+    except CannotBuild as fault:
+        sys.exit(f"error: {fault}")
