@@ -1,0 +1,471 @@
+"""Simulated agents: small state machines that draw screens, take what is typed and misbehave by seed.
+
+A mood is what the agent truly does; the screen is only what it shows of it. The oracles judge by moods.
+"""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from random import Random
+from zoneinfo import ZoneInfo
+
+from tests.sim.clock import SimClock, Timer
+from tests.sim.processes import ProcessTable, SimProc
+from tests.sim.tmux import SimSession
+
+
+class Mood(StrEnum):
+    """What an agent truly does."""
+
+    BOOT = "boot"
+    DIALOG = "dialog"  # a question at start with one allowed key
+    WORK = "work"
+    SILENT = "silent"  # the screen is still, a child is at work
+    HUNG = "hung"  # shows work, does nothing
+    IDLE = "idle"
+    DONE = "done"  # idle with nothing left to do: nobody will wake it but us
+    WAIT = "wait"  # idle behind a WAITING-UNTIL line
+    ASK = "ask"  # a question that only a person may answer
+    LIMIT = "limit"
+    RETRY = "retry"
+    WEDGE = "wedge"
+    ERROR = "error"
+    AUTH = "auth"
+    CONTEXT = "context"
+    STRANGE = "strange"  # a screen nobody has a pattern for
+    SHELL = "shell"
+    IMPOSTER = "imposter"  # another backend's program runs in the pane
+    GONE = "gone"
+
+
+AT_PROMPT = frozenset({Mood.IDLE, Mood.DONE, Mood.WAIT, Mood.ERROR, Mood.LIMIT, Mood.WEDGE, Mood.CONTEXT})
+BUSY = frozenset({Mood.WORK, Mood.SILENT, Mood.RETRY})
+
+# What may follow a stretch of work, and how often before the seed has its say.
+OUTCOMES: dict[str, float] = {
+    "idle": 8.0,
+    "done": 3.0,
+    "wait": 2.0,
+    "silent": 1.5,
+    "ask": 0.7,
+    "limit": 1.5,
+    "retry": 1.0,
+    "wedge": 1.0,
+    "error": 0.7,
+    "context": 0.4,
+    "strange": 0.4,
+    "hung": 0.3,
+    "exit0": 0.7,
+    "exit1": 0.7,
+    "signal": 0.7,
+    "shell": 0.6,
+    "imposter": 0.4,
+    "auth": 0.15,
+}
+CALM: dict[str, float] = {"idle": 1.0, "wait": 0.3}
+
+
+@dataclass(frozen=True)
+class Persona:
+    """How one kind of CLI behaves."""
+
+    comm: str
+    queues: bool = True
+    submit: str = "Enter"
+    spinner: bool = True  # a working screen changes every second
+    asks_at_boot: float = 0.2
+
+
+PERSONAS = {
+    "clod": Persona("clod"),
+    "opal": Persona("opal", queues=False, submit="C-m", asks_at_boot=0.0),
+    "plain": Persona("plain", spinner=False, asks_at_boot=0.0),
+}
+
+
+@dataclass
+class Temper:
+    """How the agents of one seed misbehave."""
+
+    weights: dict[str, float] = field(default_factory=lambda: dict(OUTCOMES))
+    work: float = 600.0  # mean length of a turn
+    stubborn: float = 0.1  # share of processes that ignore SIGTERM
+    daemons: float = 0.3  # chance that a turn leaves a child that shrugs off a hang-up
+    boot_death: float = 0.02
+    quotes: float = 0.3  # chance that output quotes somebody's banner
+
+
+@dataclass
+class Account:
+    """What the provider knows: until when this account is refused."""
+
+    until: float = 0.0  # wall
+    printed: float = 0.0  # wall: what its banners say
+    known: float = 0.0  # universe time at which a banner was first shown
+
+
+class SimAgent:
+    """One run of one agent: the program in its pane."""
+
+    def __init__(
+        self,
+        name: str,
+        persona: Persona,
+        session: SimSession,
+        *,
+        clock: SimClock,
+        rng: Random,
+        table: ProcessTable,
+        temper: Temper,
+        account: Account,
+        zone: str,
+        kickoff: bool,
+    ) -> None:
+        self.name = name
+        self.persona = persona
+        self.session = session
+        self.clock = clock
+        self.rng = rng
+        self.table = table
+        self.temper = temper
+        self.account = account
+        self.zone = zone
+        self.kickoff = kickoff
+        self.mood = Mood.BOOT
+        self.since = clock.t  # universe time at which the mood began
+        self.lines: list[str] = ["welcome"]
+        self.composer = ""
+        self.draft_by_human = False
+        self.touched = clock.wall()  # wall time of the last output
+        self.pasted = -1.0  # universe time at which pasted text last arrived
+        self.queue: list[str] = []
+        self.received: list[str] = []  # every line that was submitted, in order
+        self.keys: list[tuple[float, str]] = []
+        self.until = 0.0  # wall: end of a wait or a retry
+        self.text_in_shell: list[str] = []
+        self._timer: Timer | None = None
+        self._late: Callable[[], None] | None = None
+        self._shown: tuple[object, str] | None = None
+        proc = session.proc
+        proc.agent = name
+        proc.handler = self._on_signal
+        stubborn = rng.random() < temper.stubborn
+        proc.ignores = frozenset({signals.SIGTERM}) if stubborn else frozenset()
+        self._then(rng.uniform(0.02, 0.5), self._exec)
+
+    @property
+    def proc(self) -> SimProc:
+        """The process of the pane."""
+        return self.session.proc
+
+    @property
+    def alive(self) -> bool:
+        """Does it still run?"""
+        return self.proc.alive
+
+    # -- time
+
+    def _then(self, delay: float, action: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.clock.after(delay, lambda: self._fire(action))
+
+    def _fire(self, action: Callable[[], None]) -> None:
+        if not self.proc.alive:
+            return
+        if self.proc.stopped:
+            self._late = action  # a frozen process does it when it is thawed
+        else:
+            action()
+
+    def _on_signal(self, signum: int) -> bool:
+        if signum == signals.SIGCONT:
+            late, self._late = self._late, None
+            if late is not None:
+                late()
+            return True
+        if signum == signals.SIGTERM:  # a TUI tidies up before it goes
+            self.clock.after(self.rng.uniform(0.01, 2.0), lambda: self.die(code=143))
+            return True
+        return False
+
+    def enter(self, mood: Mood, *lines: str) -> None:
+        """Another mood, and what is printed on the way into it."""
+        self.mood, self.since = mood, self.clock.t
+        self.say(*lines)
+        self.table.set_load(self.proc, {Mood.WORK: 0.2, Mood.BOOT: 0.5}.get(mood, 0.0))
+
+    def say(self, *lines: str) -> None:
+        """Output: it is on the screen and tmux notices it."""
+        self.lines.extend(lines)
+        del self.lines[:-12]
+        self.touched = self.clock.wall()
+        self._shown = None
+
+    def die(self, code: int | None = None, signum: int | None = None) -> None:
+        """The process ends."""
+        if self.proc.alive:
+            self.mood, self.since = Mood.GONE, self.clock.t
+            self.table.end(self.proc, code, signum)
+
+    # -- life
+
+    def _exec(self) -> None:
+        self.proc.name = self.proc.exe = self.persona.comm
+        if self.rng.random() < self.temper.boot_death:
+            self._then(self.rng.uniform(0.0, 3.0), lambda: self.die(code=1))
+        elif self.rng.random() < self.persona.asks_at_boot:
+            self._then(self.rng.uniform(0.5, 4.0), self._ask_trust)
+        else:
+            self._then(self.rng.uniform(0.5, 6.0), self._ready)
+
+    def _ask_trust(self) -> None:
+        self.enter(Mood.DIALOG)
+
+    def _ready(self) -> None:
+        if self.kickoff:
+            self.begin("kickoff")
+        else:
+            self.enter(Mood.IDLE, "ready")
+
+    def begin(self, what: str) -> None:
+        """A turn begins, unless the provider refuses."""
+        if self.clock.wall() < self.account.until:
+            self.limit()
+            return
+        self.enter(Mood.WORK, f"> {what[:60]}", "reading the code")
+        if self.rng.random() < self.temper.quotes:
+            self.say('  | log: "You have hit your usage limit, resets 3am"', "that was in the log file")
+        if self.rng.random() < self.temper.daemons:
+            child = self.table.spawn("helper", self.proc)
+            child.ignores = frozenset({signals.SIGHUP})
+            if self.rng.random() < 0.5:
+                child.sid = child.pid
+        self._then(self.rng.expovariate(1 / self.temper.work) + 5.0, self._turn_ended)
+
+    def _turn_ended(self) -> None:
+        if self.queue:
+            self.begin(self.queue.pop(0))
+            return
+        names = list(self.temper.weights)
+        choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
+        getattr(self, f"_to_{choice}")()
+
+    def _to_idle(self) -> None:
+        self.enter(Mood.IDLE, "finished the step")
+        self._then(self.rng.uniform(20, 280), lambda: self.begin("more work"))
+
+    def _to_done(self) -> None:
+        self.enter(Mood.DONE, "nothing left that I know of")
+
+    def _to_wait(self) -> None:
+        self.until = self.clock.wall() + self.rng.uniform(60, 7200)
+        stamp = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        garbled = self.rng.random() < 0.1
+        self.enter(Mood.WAIT, f"WAITING-UNTIL: {'soon, I hope' if garbled else stamp}")
+        if garbled:
+            self.until = 0.0
+        elif self.rng.random() < 0.7:
+            self._then(self.until - self.clock.wall() + self.rng.uniform(0, 60), self._wake_up)
+
+    def _wake_up(self) -> None:
+        self.begin("the wait is over")
+
+    def _to_silent(self) -> None:
+        self.enter(Mood.SILENT, "running the long build")
+        child = self.table.spawn("cc1", self.proc)
+        self.table.set_load(child, 0.9)
+        self._then(self.rng.uniform(300, 2400), lambda: self._build_over(child))
+
+    def _build_over(self, child: SimProc) -> None:
+        self.table.end(child, code=0)
+        self._turn_ended()
+
+    def _to_ask(self) -> None:
+        self.enter(Mood.ASK)
+
+    def _to_limit(self) -> None:
+        hours = self.rng.choice((0.1, 0.3, 1.0, 2.0, 5.0))
+        reset = self.clock.wall() + 60 + self.rng.uniform(0.2, 1.0) * hours * 3600
+        self.account.printed = reset - reset % 60 + 60
+        late = self.rng.uniform(60, 900) if self.rng.random() < 0.2 else 0.0
+        self.account.until = self.account.printed + late
+        self.account.known = self.clock.t
+        self.limit()
+
+    def limit(self) -> None:
+        """The banner, in one of its spellings."""
+        printed = self.account.printed
+        if printed <= self.clock.wall():  # not lifted at the printed time: a new one is named
+            printed = self.account.until - self.account.until % 60 + 60
+            self.account.printed = printed
+        local = datetime.fromtimestamp(printed, ZoneInfo(self.zone))
+        spellings = (
+            f"resets {local:%I:%M%p}".lower().replace(" 0", " "),
+            f"resets {local:%H:%M} ({self.zone})",
+            f"resets {datetime.fromtimestamp(printed, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "",
+        )
+        spelling = self.rng.choice(spellings)
+        self.enter(Mood.LIMIT, f"You have hit your usage limit. {spelling}".rstrip())
+        if spelling == "":
+            self.account.printed = 0.0
+
+    def _to_retry(self) -> None:
+        self.until = self.clock.wall() + self.rng.uniform(20, 400)
+        self.enter(Mood.RETRY, "the API is overloaded")
+        self._then(self.until - self.clock.wall(), lambda: self.begin("again"))
+
+    def _to_wedge(self) -> None:
+        self.enter(Mood.WEDGE, "FATAL: the conversation cannot go on")
+
+    def _to_error(self) -> None:
+        self.enter(Mood.ERROR, "API Error: 500 internal error")
+
+    def _to_context(self) -> None:
+        self.enter(Mood.CONTEXT, "Context is full")
+
+    def _to_strange(self) -> None:
+        self.enter(Mood.STRANGE)
+        self._then(self.rng.uniform(60, 7200), lambda: self.begin("back from the odd screen"))
+
+    def _to_hung(self) -> None:
+        self.enter(Mood.HUNG)
+
+    def _to_exit0(self) -> None:
+        self.say("bye")
+        self.die(code=0)
+
+    def _to_exit1(self) -> None:
+        self.say("panic: something broke")
+        self.die(code=1)
+
+    def _to_signal(self) -> None:
+        self.die(signum=self.rng.choice((signals.SIGSEGV, signals.SIGKILL)))
+
+    def _to_auth(self) -> None:
+        self.enter(Mood.AUTH, "Please log in: authentication failed")
+
+    def _to_shell(self) -> None:
+        self.proc.name = self.proc.exe = "bash"
+        self.enter(Mood.SHELL, "user@host:~$ ")
+
+    def _to_imposter(self) -> None:
+        other = "opal" if self.persona.comm != "opal" else "clod"
+        self.proc.name = self.proc.exe = other
+        self.enter(Mood.IMPOSTER, f"{other} is here now")
+
+    # -- typing
+
+    def paste(self, text: str) -> None:
+        """Pasted text reaches the program a little later."""
+        if self.mood is Mood.SHELL:
+            self.text_in_shell.append(text)
+            return
+        if self.mood in (Mood.BOOT, Mood.DIALOG, Mood.ASK, Mood.HUNG, Mood.AUTH):
+            return  # swallowed
+        self.clock.after(self.rng.uniform(0.005, 0.12), lambda: self._arrives(text))
+
+    def _arrives(self, text: str) -> None:
+        if self.proc.alive and not self.proc.stopped:
+            self.composer += text
+            self.pasted = self.clock.t
+            self.touched = self.clock.wall()
+            self._shown = None
+
+    def key(self, name: str) -> None:
+        """One key. The submit key just behind a paste is taken for a newline."""
+        self.keys.append((self.clock.t, name))
+        if self.proc.stopped or self.mood in (Mood.BOOT, Mood.HUNG):
+            return
+        if self.mood is Mood.SHELL:
+            self.text_in_shell.append(name)
+        elif self.mood is Mood.DIALOG:
+            if name == "1":
+                self._then(0.3, self._ready)
+            elif name == "Enter":
+                self.die(code=1)  # the default answer is "No, exit"
+        elif self.mood in (Mood.ASK, Mood.AUTH):
+            return
+        elif name == self.persona.submit and self.composer:
+            if self.clock.t - self.pasted < 0.1:
+                self.composer += "\n"
+            else:
+                self.submit()
+
+    def submit(self) -> None:
+        """What stands in the composer becomes a message."""
+        text, self.composer, self.draft_by_human = self.composer, "", False
+        self.received.append(text)
+        self.say(f"> {text.strip()[:80]}")
+        if self.mood in BUSY:
+            self.queue.append(text)
+        elif self.mood is Mood.LIMIT and self.clock.wall() < self.account.until:
+            self.limit()
+        elif self.mood is Mood.WEDGE:
+            self.say("FATAL: the conversation cannot go on")
+        elif self.mood in AT_PROMPT:
+            self.begin(text)
+
+    def human_types(self, text: str) -> None:
+        """A person at the keyboard, half way through a sentence."""
+        if self.alive and self.mood in AT_PROMPT and not self.composer:
+            self.composer, self.draft_by_human = text, True
+            self.session.typed_at = self.touched = self.clock.wall()
+            self._shown = None
+
+    def human_finishes(self) -> None:
+        """The person submits or thinks better of it."""
+        if self.alive and self.draft_by_human:
+            self.session.typed_at = self.clock.wall()
+            if self.rng.random() < 0.5:
+                self.composer, self.draft_by_human = "", False
+                self._shown = None
+            else:
+                self.submit()
+
+    # -- what is seen
+
+    def activity(self) -> float:
+        """Wall time of the last output."""
+        spinning = self.persona.spinner and self.mood in (Mood.WORK, Mood.RETRY)
+        return self.clock.wall() if spinning and not self.proc.stopped else self.touched
+
+    def cursor(self) -> tuple[int, int]:
+        """It stands behind the composer's text."""
+        return (2 + len(self.composer) % 190, 40)
+
+    def screen(self) -> str:
+        """What capture-pane would print."""
+        tick = int(self.clock.t - self.since) if self.persona.spinner else 0
+        key = (self.mood, tick if self.mood in (Mood.WORK, Mood.RETRY, Mood.HUNG) else 0, self.composer)
+        if self._shown is not None and self._shown[0] == key:
+            return self._shown[1]
+        text = draw(self, tick)
+        self._shown = (key, text)
+        return text
+
+
+def draw(agent: SimAgent, tick: int) -> str:
+    """The screen for a mood: content, a line of state, the composer."""
+    if agent.mood is Mood.BOOT:
+        return "loading...\n"
+    if agent.mood is Mood.STRANGE:
+        return "".join(f"~~ {i * 7 % 11} ~~\n" for i in range(9))
+    if agent.mood is Mood.SHELL:
+        return "\n".join([*agent.lines[-4:], "user@host:~$ "])
+    if agent.mood is Mood.DIALOG:
+        return "Do you trust this folder?\n  1. Yes\n> 2. No, exit\n"
+    if agent.mood is Mood.ASK:
+        return "\n".join([*agent.lines, "", "Allow this command?", "  1. Yes", "> 2. No"])
+    state = {
+        Mood.WORK: f"* working ({tick}s, esc to interrupt)",
+        Mood.HUNG: "* working (61s, esc to interrupt)",
+        Mood.RETRY: f"* retrying in {max(0, int(agent.until - agent.clock.wall()))} s",
+    }.get(agent.mood, "")
+    bar = "-" * 60
+    return "\n".join([*agent.lines, "", state, bar, f"> {agent.composer}".rstrip(), bar, "  ? for help"])

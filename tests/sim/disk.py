@@ -1,0 +1,169 @@
+"""A disk that keeps two images: what a running program sees, and what would be left after a power cut.
+
+`write` is durable when it returns, as the port promises. An append without sync, a rename and a touch are
+not: a power cut takes any suffix of them. Faults refuse writes the way a full, broken or read-only disk does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from random import Random
+
+from fleet.world.ports import FileStat
+
+BLOCK = 4096
+
+
+class SimFile:
+    """Bytes with an identity."""
+
+    __slots__ = ("data", "inode", "mode", "mtime_ns", "synced")
+
+    def __init__(self, data: bytearray, inode: int, mode: int, mtime_ns: int) -> None:
+        self.data = data
+        self.inode = inode
+        self.mode = mode
+        self.mtime_ns = mtime_ns
+        self.synced = len(data)  # how many of its bytes survive a power cut
+
+
+class SimDisk:
+    """The Disk port. `fault` names the errno that writes meet now, 0 for none."""
+
+    def __init__(self, wall: Callable[[], float], rng: Random, before: Callable[[str], None]) -> None:
+        self._wall = wall
+        self._rng = rng
+        self._before = before
+        self._inode = 1
+        self.files: dict[str, SimFile] = {}
+        self.dirs: set[str] = set()
+        self.fault = 0
+        self.fails_in = 0  # the Nth write from now meets an EIO, once
+
+    # -- the port
+
+    def read(self, path: str, cap: int = 1 << 20) -> bytes:
+        """The whole file."""
+        self._before("disk.read")
+        file = self._find(path)
+        if len(file.data) > cap:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        return bytes(file.data)
+
+    def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
+        """All or nothing, and kept."""
+        self._before("disk.write")
+        self._may_write(path)
+        self.put(path, data, mode)
+
+    def append(self, path: str, data: bytes, *, sync: bool) -> None:
+        """Added at the end; with `sync` the whole file is durable afterwards."""
+        self._before("disk.append")
+        try:
+            self._may_write(path)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:  # the last block took some of it
+                self._add(path, data[: self._rng.randrange(len(data) + 1)])
+            raise
+        try:
+            self._before("disk.append.torn")
+        except BaseException:
+            self._add(path, data[: self._rng.randrange(len(data) + 1)])
+            raise
+        file = self._add(path, data)
+        if sync:
+            file.synced = len(file.data)
+
+    def remove(self, path: str) -> None:
+        """Gone, durably."""
+        self._before("disk.remove")
+        if path in self.files:
+            self._may_write(path)
+            del self.files[path]
+
+    def rename(self, old: str, new: str) -> None:
+        """Move it over whatever was there."""
+        self._before("disk.rename")
+        self._find(old)
+        self._may_write(new)
+        self.files[new] = self.files.pop(old)
+
+    def stat(self, path: str) -> FileStat | None:
+        """Enough to see a change."""
+        self._before("disk.stat")
+        file = self.files.get(path)
+        if file is None:
+            return FileStat(0, 0, 2, 0o40700) if path in self.dirs else None
+        return FileStat(len(file.data), file.mtime_ns, file.inode, 0o100000 | file.mode)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Sorted names of files and directories in it."""
+        self._before("disk.names")
+        head = path.rstrip("/") + "/"
+        found = {p[len(head) :].split("/", 1)[0] for p in (*self.files, *self.dirs) if p.startswith(head)}
+        return tuple(sorted(found - {""}))
+
+    def make_dir(self, path: str) -> None:
+        """The directory and its parents."""
+        self._before("disk.make_dir")
+        if path in self.dirs:
+            return
+        self._may_write(path)
+        while path not in ("/", ""):
+            self.dirs.add(path)
+            path = os.path.dirname(path)
+
+    def touch(self, path: str) -> None:
+        """A heartbeat."""
+        self._before("disk.touch")
+        if path not in self.files:
+            self._may_write(path)
+            self.put(path, b"")
+        elif self.fault == errno.EROFS:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        self.files[path].mtime_ns = int(self._wall() * 1e9)
+
+    # -- what the machine and its people do to it
+
+    def put(self, path: str, data: bytes, mode: int = 0o600) -> None:
+        """Somebody else's durable write: no fault is met, nothing is counted."""
+        self._inode += 1
+        self.files[path] = SimFile(bytearray(data), self._inode, mode, int(self._wall() * 1e9))
+
+    def text(self, path: str) -> str:
+        """What a person would see in the file; empty when there is none."""
+        file = self.files.get(path)
+        return bytes(file.data).decode("utf-8", "replace") if file else ""
+
+    def power_cut(self) -> None:
+        """Bytes that were never synced are lost from some point on."""
+        for file in self.files.values():
+            if file.synced < len(file.data):
+                del file.data[self._rng.randrange(file.synced, len(file.data) + 1) :]
+                file.synced = len(file.data)
+
+    def _find(self, path: str) -> SimFile:
+        file = self.files.get(path)
+        if file is None:
+            code = errno.EISDIR if path in self.dirs else errno.ENOENT
+            raise OSError(code, os.strerror(code), path)
+        return file
+
+    def _add(self, path: str, data: bytes) -> SimFile:
+        if path not in self.files:
+            self.put(path, b"")
+            self.files[path].synced = 0
+        file = self.files[path]
+        file.data += data
+        file.mtime_ns = int(self._wall() * 1e9)
+        return file
+
+    def _may_write(self, path: str) -> None:
+        code = self.fault
+        if self.fails_in > 0:
+            self.fails_in -= 1
+            code = code or (errno.EIO if self.fails_in == 0 else 0)
+        if code:
+            raise OSError(code, os.strerror(code), path)
