@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.core.actions import Action
-from fleet.core.memory import AgentMemory, Limit, Moment
+from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
 from fleet.core.seen import PaneView, Reading
 from fleet.core.state import Detail
@@ -81,6 +81,7 @@ class Case:
     resumed: bool = False  # we have just come back from a suspend or clock jump
     may_start: bool = True  # the fleet's budget allows one more unplanned start
     ping_gap: float = 60.0
+    seen_nudge: bool = True  # loop.done_nudge
 
     @property
     def watched(self) -> bool:
@@ -104,3 +105,4 @@ class Verdict:
     memory: AgentMemory | None = None
     wake_at: float | None = None  # steady: look again not later than this
     events: tuple[tuple[str, str], ...] = ()  # (event type, reason)
+    finished: tuple[Message, ...] = ()  # messages whose receipt is final

@@ -104,6 +104,7 @@ class AgentMemory:
     ready: float = 0.0  # steady, of this run; 0: not yet
     alive_since: float = 0.0  # steady: first sight of this run alive
     over: str = ""  # run id whose end has been counted already
+    planned: bool = False  # that end was ours: bringing it back costs no budget
 
     detail: str = ""
     since: float = 0.0  # wall: when the detail began
@@ -130,6 +131,8 @@ class AgentMemory:
     marker: float = 0.0  # wall, newest WAITING-UNTIL honoured
     marker_woken: float = 0.0  # the marker whose passing was told to the agent
     bad_marker: str = ""
+
+    kept: str = ""  # run whose unreadable screen has been kept and told
 
     pressed: str = ""  # dialog last answered, and how often
     presses: int = 0

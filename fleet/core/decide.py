@@ -1,0 +1,145 @@
+"""The order of the rules, and what becomes of their answers.
+
+The first rule that acts or holds ends the agent's turn; the others are on record as well, because
+"why did it not?" is asked as often as "why did it?". One act a look and an agent: escalation climbs
+one rung at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from fleet.core.actions import Action
+from fleet.core.case import Case, Verdict
+from fleet.core.memory import AgentMemory, Message
+from fleet.core.model import ServiceSpec
+from fleet.core.remember import remember
+from fleet.core.rules.asking import asking
+from fleet.core.rules.heal import fatal, heal
+from fleet.core.rules.identity import identity
+from fleet.core.rules.intent import intent, unwatched
+from fleet.core.rules.limits import limits
+from fleet.core.rules.stall import stall
+from fleet.core.rules.starting import starting
+from fleet.core.rules.stopping import stopping
+from fleet.core.rules.turnover import turnover
+from fleet.core.rules.typing import receipts, typing
+from fleet.core.rules.unknown import unknown
+from fleet.core.rules.waiting import waiting
+from fleet.core.rules.wake import wake
+from fleet.core.rules.wedged import wedged
+from fleet.core.seen import ScreenState
+from fleet.core.state import Detail
+
+Rule = Callable[[Case], Verdict | None]
+
+AGENT_RULES: tuple[tuple[str, Rule], ...] = (
+    ("intent", intent),
+    ("stopping", stopping),
+    ("turnover", turnover),
+    ("receipts", receipts),
+    ("unwatched", unwatched),
+    ("limits", limits),
+    ("fatal", fatal),
+    ("heal", heal),
+    ("starting", starting),
+    ("identity", identity),
+    ("wedged", wedged),
+    ("asking", asking),
+    ("unknown", unknown),
+    ("waiting", waiting),
+    ("wake", wake),
+    ("typing", typing),
+    ("stall", stall),
+)
+SERVICE_RULES: tuple[tuple[str, Rule], ...] = tuple(
+    (name, rule) for name, rule in AGENT_RULES if name in {"intent", "stopping", "unwatched", "fatal", "heal", "starting"}
+)
+
+BY_SCREEN: dict[str, Detail] = {
+    ScreenState.WORKING: Detail.WORKING,
+    ScreenState.IDLE: Detail.IDLE,
+    ScreenState.ASKING: Detail.ASKING,
+    ScreenState.LIMITED: Detail.LIMITED,
+    ScreenState.RETRYING: Detail.RETRYING,
+    ScreenState.ERROR: Detail.ERROR,
+    ScreenState.CONTEXT: Detail.CONTEXT,
+    ScreenState.WEDGED: Detail.WEDGED,
+    ScreenState.STARTING: Detail.STARTING,
+    ScreenState.SHELL: Detail.MISMATCH,
+    ScreenState.UNKNOWN: Detail.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was decided for one agent, by which rule, and what the others said."""
+
+    rule: str
+    reason: str
+    detail: Detail
+    memory: AgentMemory
+    action: Action | None = None
+    wake_at: float | None = None
+    trace: tuple[tuple[str, str], ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+    finished: tuple[Message, ...] = ()
+
+
+def judge(case: Case) -> Judgement:
+    """Ask the rules in their order."""
+    memory, events = remember(case)
+    case = replace(case, memory=memory)
+    told = list(events)
+    trace: list[tuple[str, str]] = []
+    finished: list[Message] = []
+    wakes: list[float] = []
+    detail: Detail | None = None
+    winner, reason, action = "", "", None
+    rules = SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES
+    for name, rule in rules:
+        verdict = rule(case)
+        if verdict is None:
+            continue
+        trace.append((name, verdict.reason))
+        if verdict.memory is not None:
+            memory = verdict.memory
+            case = replace(case, memory=memory)
+        if verdict.events:
+            told.extend(verdict.events)
+        if verdict.finished:
+            finished.extend(verdict.finished)
+        if verdict.wake_at is not None:
+            wakes.append(verdict.wake_at)
+        detail = detail or verdict.detail
+        winner, reason = winner or name, reason or verdict.reason
+        if verdict.action is not None or verdict.hold:
+            winner, reason, action = name, verdict.reason, verdict.action
+            detail = verdict.detail or detail
+            break
+    detail = detail or _by_sight(case)
+    memory = memory.with_detail(str(detail), case.now.wall)
+    return Judgement(
+        winner or "sight",
+        reason or str(detail).lower(),
+        detail,
+        memory,
+        action,
+        min(wakes) if wakes else None,
+        tuple(trace),
+        tuple(told),
+        tuple(finished),
+    )
+
+
+def _by_sight(case: Case) -> Detail:
+    """The word for what is seen when no rule had one."""
+    pane = case.seen.pane
+    if pane is None:
+        return Detail.DOWN
+    if pane.dead:
+        return Detail.EXITED
+    if isinstance(case.agent, ServiceSpec):
+        return Detail.WORKING
+    return BY_SCREEN.get(case.memory.state, Detail.STARTING)

@@ -1,0 +1,101 @@
+"""What the operator wants of each agent, apart from what the file declares.
+
+The rule, once: an agent with an entry is wanted as the entry says. One without an entry is wanted when it
+is enabled, but only by a bare `up`: `up` writes an entry for everything it starts, and the watchdog heals
+only what has an entry that says up. So an agent newly added to a running fleet waits for its `up`, `down`
+is remembered through restarts and reboots, and nothing is brought back that somebody stopped.
+
+Every change makes a new generation; whoever acts on one can see that it was overtaken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+
+class Want(StrEnum):
+    """The two things an operator can want."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Somebody works on this agent right now; the watchdog keeps its hands off until that ends."""
+
+    pid: int
+    start: int  # with the pid, the identity of the holder: a hold ends with its process
+    until: float  # wall clock: it ends then in any case
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One agent or service."""
+
+    want: Want = Want.UP
+    paused: bool = False  # supervised, but nothing is typed into it
+    frozen: bool = False  # left exactly as it is
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """All entries, and how often they changed."""
+
+    generation: int = 0
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    def wants_up(self, name: str) -> bool:
+        """May the watchdog bring it back?"""
+        entry = self.entries.get(name)
+        return entry is not None and entry.want is Want.UP
+
+    def set(self, names: Iterable[str], **changes: Any) -> Desired:
+        """A new generation in which these names have these values; other values stay."""
+        new = dict(self.entries)
+        for name in names:
+            new[name] = replace(new.get(name, Entry()), **changes)
+        return Desired(self.generation + 1, new)
+
+    def without(self, names: Iterable[str]) -> Desired:
+        """A new generation that knows nothing of these names."""
+        gone = frozenset(names)
+        return Desired(self.generation + 1, {n: e for n, e in self.entries.items() if n not in gone})
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {"generation": self.generation, "entries": {n: _entry_json(e) for n, e in self.entries.items()}}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Desired:
+        """From what `to_json` made. Raises ValueError when it is something else."""
+        try:
+            entries = {str(n): _entry(e) for n, e in data["entries"].items()}
+            return Desired(int(data["generation"]), entries)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a record of what is desired: {error!r}") from error
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    """Only what differs from a plain `up`."""
+    made: dict[str, Any] = {"want": entry.want.value}
+    made |= {key: True for key in ("paused", "frozen") if getattr(entry, key)}
+    if entry.hold:
+        hold = entry.hold
+        made["hold"] = {"pid": hold.pid, "start": hold.start, "until": hold.until, "why": hold.why}
+    return made
+
+
+def _entry(data: Mapping[str, Any]) -> Entry:
+    hold = data.get("hold")
+    return Entry(
+        want=Want(data["want"]),
+        paused=bool(data.get("paused")),
+        frozen=bool(data.get("frozen")),
+        hold=Hold(int(hold["pid"]), int(hold["start"]), float(hold["until"]), str(hold["why"])) if hold else None,
+    )

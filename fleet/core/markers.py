@@ -1,0 +1,34 @@
+"""WAITING-UNTIL: an agent's word that it waits for something and is not stuck.
+
+The marker is a line of its own: `WAITING-UNTIL: 2026-11-16T04:30Z`, perhaps behind a bullet or in bold.
+A time without a zone is UTC. Whether the line is the agent's last word is for the screen reader to say.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from fleet.core.seen import Marker
+
+AHEAD = 24 * 3600.0  # nobody waits longer on one line's word
+
+_MARKER = re.compile(r"^[\s●⏺•✦*_`-]*WAITING-UNTIL:[\s*_`]*(?P<when>.*)$")
+_ISO = re.compile(r"\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?(?![\w:])")
+
+
+def waiting_until(line: str, now: float) -> Marker | None:
+    """The marker on this line: none, one without a time when it cannot be read, or the instant it names."""
+    found = _MARKER.match(line)
+    if not found:
+        return None
+    text = found["when"].strip()[:80]
+    iso = _ISO.match(text)
+    try:
+        moment = datetime.fromisoformat(iso[0].replace(" Z", "Z")) if iso else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        return Marker(None, text)
+    until = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return Marker(min(until, now + AHEAD), text, capped=until > now + AHEAD)

@@ -1,0 +1,205 @@
+"""Turn what was just seen into what is remembered, before any rule is asked.
+
+Only facts are updated here: which run lives, since when the screen says what it says, how a run
+ended. What follows from them is for the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core import budget
+from fleet.core.case import Case
+from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.model import ServiceSpec
+from fleet.core.seen import PaneView, Reading, ScreenState
+
+READY_STATES = frozenset(
+    {
+        ScreenState.IDLE,
+        ScreenState.WORKING,
+        ScreenState.LIMITED,
+        ScreenState.RETRYING,
+        ScreenState.ERROR,
+        ScreenState.CONTEXT,
+    }
+)
+WORKING_STATES = frozenset({ScreenState.WORKING, ScreenState.RETRYING})
+SETTLED_S = 0.3  # a program that lives this long has got past exec
+SERVICE_READY_S = 1.0
+ECHO_S = 3.0  # after our own typing a change on the screen is our echo, not work
+REAP_S = 3.0  # how long an exit status may be missing before we do without
+
+Event = tuple[str, str]
+
+
+def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
+    """The memory brought up to this look, and what happened meanwhile."""
+    seen, memory = case.seen, case.memory
+    if seen.blind:
+        return memory, ()
+    events: list[Event] = []
+    pane = seen.pane
+    if pane is not None and not pane.dead:
+        if pane.ref.run != memory.seen_run:
+            memory = _adopt(memory, case, pane)
+        elif case.resumed:
+            memory = _restart_ages(memory, case.now.steady)
+        memory = _watch_screen(memory, case)
+        memory = _note_ready(memory, case, events)
+        memory = _forgive(memory, case, events)
+    else:
+        memory = _note_end(memory, case, events)
+    return memory, tuple(events)
+
+
+def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
+    """A run we have not seen before: everything that was about the old one is void."""
+    steady = case.now.steady
+    age = min(max(0.0, case.now.wall - pane.created), 3600.0)
+    stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
+    return replace(
+        memory,
+        seen_run=pane.ref.run,
+        ready=0.0,
+        alive_since=steady - age,
+        quiet_since=steady,
+        content="",
+        still_since=steady,
+        state="",
+        state_since=steady,
+        state_looks=0,
+        shell_since=0.0,
+        limit_hint=0.0,
+        marker=0.0,
+        bad_marker="",
+        pressed="",
+        presses=0,
+        woke=steady,
+        stopping=stopping,
+        outbox=tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run)),
+    )
+
+
+def _still_owed(message: Message, run: str) -> bool:
+    """A kickoff belongs to the run it was written for; everything else to the agent."""
+    return message.kind not in {"kickoff", "continue"} or message.run in {"", run}
+
+
+def _requeue(message: Message, run: str) -> Message:
+    """What was typed into a run that is gone was never read."""
+    if message.status is Status.QUEUED or message.run == run:
+        return message
+    return replace(message, status=Status.QUEUED, enters=0, run="")
+
+
+def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
+    """After a suspend nobody has been idle: the clock stood, the agents did too."""
+    return replace(memory, quiet_since=steady, still_since=steady, shell_since=0.0, state_looks=0)
+
+
+def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
+    reading, steady = case.seen.reading, case.now.steady
+    changes: dict[str, object] = {}
+    state = memory.state
+    if reading is not None:
+        state = str(_state(case, reading))
+        looks = memory.state_looks + (1 if case.seen.fresh else 0) if state == memory.state else 1
+        if state != memory.state:
+            changes["state"] = state
+            changes["state_since"] = steady
+        if looks != memory.state_looks and looks <= 3:
+            changes["state_looks"] = looks
+        if reading.content_hash != memory.content:
+            changes["content"] = reading.content_hash
+            changes["still_since"] = steady
+            if not memory.content or steady - _last_typed(memory) > ECHO_S:
+                changes["quiet_since"] = steady
+    if state in WORKING_STATES or case.seen.working or case.seen.proc.busy:
+        changes["quiet_since"] = steady
+    if case.seen.transcript > memory.quiet_since:
+        changes["quiet_since"] = case.seen.transcript
+    shell = case.seen.proc.shell_only or state == ScreenState.SHELL
+    if shell != bool(memory.shell_since):
+        changes["shell_since"] = steady if shell else 0.0
+    return replace(memory, **changes) if changes else memory  # type: ignore[arg-type]
+
+
+def _state(case: Case, reading: Reading) -> ScreenState:
+    """Structured sources outrank the screen about work; the screen about everything they do not say."""
+    working = case.seen.working
+    if working and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN}:
+        return ScreenState.WORKING
+    if working is False and reading.state is ScreenState.UNKNOWN:
+        return ScreenState.IDLE
+    if case.seen.asked and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN, ScreenState.WORKING}:
+        return ScreenState.ASKING
+    return reading.state
+
+
+def _last_typed(memory: AgentMemory) -> float:
+    newest = memory.typed[-1] if memory.typed else 0.0
+    return max([newest, *(m.at for m in memory.outbox if m.status is not Status.QUEUED)])
+
+
+def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+    if memory.ready or case.now.steady - memory.alive_since < SETTLED_S:
+        return memory
+    if isinstance(case.agent, ServiceSpec):
+        ready = case.now.steady - memory.alive_since >= SERVICE_READY_S
+    else:
+        ready = memory.state in READY_STATES or case.seen.working is not None
+    if not ready:
+        return memory
+    events.append(("agent.ready", f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start"))
+    return replace(memory, ready=case.now.steady)
+
+
+def _forgive(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+    if not memory.ready or case.now.steady - memory.ready < budget.FORGIVEN_AFTER_S:
+        return memory
+    if not (memory.deaths or memory.exits or memory.flapping):
+        return memory
+    if memory.flapping:
+        events.append(("agent.recovered", "ready for half an hour"))
+    return replace(memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0)
+
+
+def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+    """Count the end of a run once, and only if nobody of ours asked for it."""
+    pane, seen = case.seen.pane, case.seen
+    run = pane.ref.run if pane is not None else memory.seen_run
+    if not run or memory.over == run:
+        return memory
+    reaped = pane is None or pane.exit_code is not None or pane.exit_signal is not None
+    if not reaped and case.now.steady - memory.still_since < REAP_S and memory.state == ScreenState.DEAD:
+        return memory
+    if not reaped and memory.state != ScreenState.DEAD:
+        # tmux has not collected the status yet: the next look, a moment later, will have it
+        return replace(memory, state=str(ScreenState.DEAD), still_since=case.now.steady, state_looks=1)
+    how = _how(pane)
+    stop = memory.stopping
+    ours = stop.planned if stop else seen.intent.want != "up" or bool(seen.intent.held_by)
+    memory = replace(memory, over=run, seen_run=run, planned=ours)
+    if ours:
+        events.append(("agent.stopped", stop.cause if stop else how))
+        return replace(memory, retry_at=0.0)
+    if seen.server_lost:
+        events.append(("agent.died", "its tmux server is gone"))
+        return replace(memory, retry_at=0.0)
+    clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
+    events.append(("agent.exited" if clean else "agent.died", stop.cause if stop else how))
+    memory, flapped = budget.count_end(memory, case.now.steady, clean=clean, run=run)
+    if flapped:
+        events.append(("agent.flapped", flapped))
+    return memory
+
+
+def _how(pane: PaneView | None) -> str:
+    if pane is None:
+        return "its session is gone"
+    if pane.exit_signal is not None:
+        return f"killed by signal {pane.exit_signal}"
+    if pane.exit_code is not None:
+        return f"exited with {pane.exit_code}"
+    return "ended; tmux knows no exit status"

@@ -1,0 +1,103 @@
+"""Bring back what died, at once the first time, then more and more slowly.
+
+Two things come before a start: nobody of the old run may be left alive, and the fleet as a whole
+must not be starting agents like a machine gun.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fleet.core.actions import Start
+from fleet.core.case import Case, Verdict
+from fleet.core.memory import AgentMemory
+from fleet.core.rules.stopping import begin
+from fleet.core.state import Detail
+
+NEVER = (
+    # what the dying program said, and what a person must do; a retry cannot mend any of these
+    (r"command not found|: not found\s*$", "install the program, or correct backend.bin or PATH"),
+    (r"unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag", "correct backend.flags"),
+    (r"(?:unknown|invalid|unsupported) model|model\b.{0,80}\b(?:not found|does not exist)", "correct the agent's model"),
+    (r"cannot be used with root", "run as another user, or set IS_SANDBOX=1 in the agent's env if this is a sandbox"),
+    (r"invalid api key|authentication[_ ](?:failed|error)|not logged in|please run /login", "log in or set the key"),
+)
+BAD_ID = re.compile(r"no conversation found with session id|session id .{1,80} is already in use", re.I)
+BAD_ID_TRIES = 2
+EXIT_NOT_FOUND = 127
+EXIT_NOT_EXECUTABLE = 126
+
+
+def fatal(case: Case) -> Verdict | None:
+    """What a retry cannot mend stays down, loudly, until a person acts."""
+    memory, pane = case.memory, case.seen.pane
+    alive = pane is not None and not pane.dead
+    if memory.fatal:
+        return Verdict(f"{memory.fatal}; {memory.fix}", hold=True, detail=Detail.FATAL)
+    if case.seen.auth_failed:
+        return _give_up(case, f"the credentials are refused: {case.seen.auth_failed}", "log in or set the key, then `reset`")
+    if alive or pane is None or memory.ready:
+        return None
+    if pane.exit_code == EXIT_NOT_FOUND or pane.exit_code == EXIT_NOT_EXECUTABLE:
+        return _give_up(case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH")
+    if pane.exit_code == 0:
+        return None
+    for expression, fix in NEVER:
+        found = re.search(expression, case.seen.last_words, re.I | re.M)
+        if found:
+            line = next((x for x in case.seen.last_words.splitlines() if found.group(0).strip() in x), found.group(0))
+            return _give_up(case, f"it said: {line.strip()[:160]}", fix)
+    return None
+
+
+def heal(case: Case) -> Verdict | None:
+    """Restart a run that is over."""
+    pane, memory, now = case.seen.pane, case.memory, case.now.steady
+    if pane is not None and not pane.dead:
+        return None
+    if pane is not None and memory.over != pane.ref.run:
+        return Verdict("it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now + 0.05)
+    if memory.over and case.seen.survivors is None:
+        return Verdict("it ended; counting what is left of it", hold=True, detail=Detail.EXITED, wake_at=now)
+    if case.seen.survivors:
+        return begin(case, "its last run left processes behind", planned=False)
+    memory, notes = _judge_id(case)
+    if now < memory.retry_at:
+        wait = memory.retry_at - now
+        detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
+        text = f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
+        return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, events=notes)
+    planned = memory.planned or not memory.seen_run
+    if not case.may_start and not planned:
+        return Verdict("the fleet has used up its restarts for now", hold=True, detail=Detail.BACKOFF, wake_at=now + 5)
+    cause = _cause(case)
+    act = Start(case.agent.name, cause, planned=planned, replace=pane.ref if pane else None)
+    return Verdict(cause, action=act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=now + 0.4, events=notes)
+
+
+def _cause(case: Case) -> str:
+    pane = case.seen.pane
+    if case.seen.server_lost:
+        return "its tmux server was lost"
+    if pane is None:
+        return "its session is gone" if case.memory.seen_run else "it should run and does not"
+    if pane.exit_signal is not None:
+        return f"it was killed by signal {pane.exit_signal}"
+    return f"it exited with {pane.exit_code}" if pane.exit_code is not None else "it ended"
+
+
+def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
+    """A conversation that cannot be resumed must not be tried for ever."""
+    memory, run = case.memory, case.memory.run
+    if run is None or not run.resumed or memory.ready or run.id != memory.over:
+        return memory, ()
+    if BAD_ID.search(case.seen.last_words) or memory.bad_resumes + 1 >= BAD_ID_TRIES:
+        told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
+        return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (told,)
+    return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
+
+
+def _give_up(case: Case, why: str, fix: str) -> Verdict:
+    memory = replace(case.memory, fatal=why, fix=fix)
+    return Verdict(f"{why}; {fix}", hold=True, detail=Detail.FATAL, memory=memory, events=(("agent.failed_for_good", f"{why}; {fix}"),))

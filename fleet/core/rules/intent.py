@@ -1,0 +1,50 @@
+"""Before anything else: whose is it, may we look, and does anybody want it to run?
+
+`down` wins. A session that appears although nobody wants it up was made by a start that raced
+with a `down`, so it is taken away again.
+"""
+
+from __future__ import annotations
+
+from fleet.core.case import Case, Verdict
+from fleet.core.rules.stopping import begin
+from fleet.core.state import Detail
+
+
+def intent(case: Case) -> Verdict | None:
+    """Hold everything that is not ours to touch, or not wanted."""
+    seen, want = case.seen, case.seen.intent
+    alive = seen.pane is not None and not seen.pane.dead
+    if seen.blind:
+        return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN)
+    if seen.foreign:
+        return Verdict("a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN)
+    if want.held_by:
+        return Verdict(f"{want.held_by} is at work on it", hold=True, detail=Detail.HELD)
+    if case.memory.stopping is not None:
+        return None
+    if want.want == "down":
+        if seen.pane is not None:
+            return begin(case, "it was taken down", planned=True)
+        return Verdict("taken down", hold=True, detail=Detail.DOWN)
+    if want.want != "up":
+        if alive:
+            return None if case.watched else Verdict("not watched", hold=True)
+        detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
+        return Verdict("nobody has brought it up", hold=True, detail=detail)
+    if want.frozen:
+        return Verdict("frozen by the operator", hold=True, detail=Detail.FROZEN)
+    if want.paused:
+        return Verdict("paused by the operator", hold=True, detail=Detail.PAUSED)
+    return None
+
+
+def unwatched(case: Case) -> Verdict | None:
+    """watch = "none": what was said to it is still typed, nothing else is done."""
+    if case.watched:
+        return None
+    pane = case.seen.pane
+    if pane is not None and not pane.dead:
+        return Verdict("not watched", hold=True)
+    how = "finished" if pane is not None and pane.exit_code == 0 else "ended"
+    return Verdict(f"{how}; it is not watched, so it is left as it is", hold=True, detail=Detail.EXITED)

@@ -1,0 +1,36 @@
+"""The outbox of one agent: what is to be typed, oldest first, never two of a kind waiting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.memory import AgentMemory, Message, Status
+
+COALESCED = frozenset({"wake", "probe", "nudge", "marker"})  # only the newest of each is worth typing
+TAIL = 24
+
+
+def queue(memory: AgentMemory, message: Message) -> AgentMemory:
+    """Add a message; the same id is never queued twice, and a newer one replaces a waiting one of its kind."""
+    if any(m.id == message.id for m in memory.outbox):
+        return memory
+    kind = message.kind
+    waiting = [
+        m
+        for m in memory.outbox
+        if not (m.status is Status.QUEUED and m.kind == kind and (kind in COALESCED or kind.startswith("ping:")))
+    ]
+    return replace(memory, outbox=(*waiting, message))
+
+
+def advance(memory: AgentMemory, message: Message) -> AgentMemory:
+    """The outbox with this message brought up to date; a final one leaves it."""
+    final = message.status in {Status.CONFIRMED, Status.FAILED}
+    kept = [message if m.id == message.id else m for m in memory.outbox]
+    return replace(memory, outbox=tuple(m for m in kept if not (final and m.id == message.id)))
+
+
+def tail_of(text: str) -> str:
+    """The last characters of a text as they will stand in a composer: enough to know our own words."""
+    words = " ".join(text.split())
+    return words[-TAIL:]

@@ -1,0 +1,56 @@
+"""An agent that should be working and is not: reboot it, after everything that speaks against it.
+
+Against it speak a marker that has not lapsed, children at work, a transcript that grows, a message
+on its way, and a screen that moved. A loop agent is first asked, once a phase, to write its marker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.case import Case, Verdict
+from fleet.core.memory import Message, Status
+from fleet.core.rules.outbox import queue, tail_of
+from fleet.core.rules.stopping import begin
+from fleet.core.seen import ScreenState
+from fleet.core.state import Detail
+
+NUDGE = "If this phase meets its definition of done, write its done marker now; otherwise go on."
+IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
+FROZEN_S = 300.0  # a screen that claims work and does not move by a character for this long
+
+
+def stall(case: Case) -> Verdict | None:
+    """Reboot what has been idle, or frozen, for too long."""
+    memory, now = case.memory, case.now.steady
+    if case.agent.watch != "heal+stall" or not memory.ready or case.resumed:
+        return None
+    if any(m.status is not Status.QUEUED for m in memory.outbox):
+        return None
+    limit = case.backend.stall_idle
+    grace = max(limit, case.backend.log_grace)
+    if memory.state in IDLE_LIKE:
+        quiet = now - memory.quiet_since
+    elif memory.state in {ScreenState.WORKING, ScreenState.RETRYING} and case.seen.working is None:
+        quiet, grace = now - memory.still_since, max(limit, FROZEN_S)
+        if case.seen.proc.busy:
+            return None
+    else:
+        return None
+    if quiet < grace:
+        return Verdict(f"{memory.state} for {quiet:.0f} s of {grace:.0f}", wake_at=now + grace - quiet)
+    if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
+        wake_at = now + memory.marker + case.watchdog.stall_grace - case.now.wall
+        return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)
+    if case.is_loop and memory.nudged != case.loop.phase and memory.state == ScreenState.IDLE and case.seen_nudge:
+        text = Message(f"nudge-{case.loop.phase}", "nudge", NUDGE, tail=tail_of(NUDGE), queued=now)
+        nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now)
+        return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now)
+    lapsed = (("agent.marker_lapsed", "its marker and the grace have passed"),) if memory.marker else ()
+    verdict = begin(case, f"{memory.state} for {quiet:.0f} s without a sign of work", planned=False, event="agent.stalled")
+    return replace(verdict, events=(*lapsed, *verdict.events))
+
+
+def _marker_stands(case: Case) -> bool:
+    reading = case.seen.reading
+    return reading is not None and reading.marker is not None and reading.marker.until == case.memory.marker

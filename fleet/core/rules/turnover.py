@@ -1,0 +1,30 @@
+"""A loop agent belongs to a phase. When the phase moves on, so does the agent, by a planned restart.
+
+The advance itself is only a durable record; whoever was killed half-way is mended by looking again:
+the run carries the phase it was started for, and the record says which one counts.
+"""
+
+from __future__ import annotations
+
+from fleet.core.case import Case, Verdict
+from fleet.core.rules.stopping import begin
+from fleet.core.state import Detail
+
+
+def turnover(case: Case) -> Verdict | None:
+    """Stop a loop agent whose phase is over, and keep it stopped when all are."""
+    if not case.is_loop:
+        return None
+    pane, loop, run = case.seen.pane, case.loop, case.memory.run
+    if loop.complete:
+        if pane is not None:
+            return begin(case, "the sequence is complete", planned=True)
+        return Verdict("the sequence is complete", hold=True, detail=Detail.DONE)
+    if loop.held:
+        if pane is not None and not pane.dead:
+            return None
+        return Verdict(f"the loop is held: {loop.held}", hold=True, detail=Detail.HELD)
+    known = run is not None and pane is not None and run.id == pane.ref.run
+    if known and run is not None and run.phase and run.phase != loop.phase:
+        return begin(case, f"phase {run.phase} is over, {loop.phase} begins", planned=True)
+    return None

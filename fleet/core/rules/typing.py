@@ -1,0 +1,194 @@
+"""Typing is a protocol with a receipt: queued, typed, submitted, confirmed, or failed with the reason.
+
+Text first, Enter separately and later, then proof that it left the composer. Enter may be pressed
+again, the text is never typed twice. Nothing goes into a shell, a dead pane, a dialog, an agent at
+work (unless its profile says that it queues), or onto a line where a person has begun to write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.actions import Paste, Press
+from fleet.core.case import Case, Verdict
+from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.model import AgentSpec
+from fleet.core.rules.outbox import advance
+from fleet.core.seen import Reading, ScreenState
+
+GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newline
+SHOWN_S = 2.0  # how long the text may take to show up
+AGAIN_S = 1.5
+ENTERS = 3
+GIVE_UP_S = 6.0
+PERSON_S = 20.0  # a person typed this recently: leave the line to them
+PERSON_WAKE_S = 60.0
+EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600.0}
+OWN = frozenset({"wake", "probe", "nudge", "marker"})  # what we compose ourselves: rate-limited
+HOURLY = 20
+PASTED = ("[Pasted", "Pasted text", "[Pasted Content")  # composers fold long pastes
+
+
+def receipts(case: Case) -> Verdict | None:
+    """Go on with a message that has been typed."""
+    message = next((m for m in case.memory.outbox if m.status in {Status.TYPED, Status.SUBMITTED}), None)
+    if message is None:
+        return None
+    if message.status is Status.TYPED:
+        return _submit(case, message)
+    return _confirm(case, message)
+
+
+def typing(case: Case) -> Verdict | None:
+    """Begin the oldest waiting message, if the agent can take it now."""
+    memory, now = case.memory, case.now.steady
+    waiting = [m for m in memory.outbox if m.status is Status.QUEUED]
+    if not waiting:
+        return None
+    for message in waiting:
+        lasts = EXPIRES_S.get(message.kind.split(":")[0])
+        if lasts is not None and now - message.queued > lasts:
+            return _finish(case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s"))
+    limited = memory.limit is not None
+    message = next((m for m in waiting if m.kind == "probe"), waiting[0]) if limited else waiting[0]
+    why_not = _not_now(case, message)
+    if why_not:
+        return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + 2.0)
+    pane, reading = case.seen.pane, case.seen.reading
+    assert pane is not None and reading is not None
+    typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0)
+    if _is_ours(message, reading.draft):
+        changed = advance(memory, replace(typed, status=Status.TYPED))
+        return Verdict("our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S)
+    changed = advance(memory, replace(typed, status=Status.TYPED))
+    changed = replace(changed, typed=(*(t for t in memory.typed if now - t < 3600.0), now)[-HOURLY * 2 :])
+    act = Paste(case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}")
+    return Verdict(f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S)
+
+
+def _not_now(case: Case, message: Message) -> str:
+    """Why this message cannot be typed at this moment; empty if it can."""
+    pane, reading, memory = case.seen.pane, case.seen.reading, case.memory
+    if pane is None or pane.dead:
+        return "it is not running"
+    if pane.in_mode:
+        return "the pane is in copy mode"
+    if reading is None or not case.seen.fresh:
+        return "its screen has not been read just now"
+    if case.seen.proc.shell_only or (case.seen.proc.other and not case.seen.proc.expected):
+        return "another program is in the pane"
+    state = memory.state
+    able = {ScreenState.IDLE, ScreenState.ERROR}
+    if case.backend.queues_input:
+        able = able | {ScreenState.WORKING}
+    if message.kind == "probe":
+        able = able | {ScreenState.LIMITED}
+    if state not in able:
+        return f"it is {state or 'not read yet'}"
+    if message.kind != "probe" and memory.limit is not None:
+        return "it is limited"
+    if case.account_until > case.now.wall:
+        return "its account is limited"
+    person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
+    if pane.typed_at and case.now.wall - pane.typed_at < person:
+        return "somebody is typing there"
+    if reading.draft and not _is_ours(message, reading.draft):
+        return "somebody's draft stands in the composer"
+    if message.kind in OWN or message.kind.startswith("ping"):
+        last = memory.typed[-1] if memory.typed else -1e9
+        if case.now.steady - last < case.ping_gap:
+            return f"typed to it less than {case.ping_gap:.0f} s ago"
+        if sum(case.now.steady - t < 60 * case.ping_gap for t in memory.typed) >= HOURLY:
+            return "typed to it too often in the last hour"
+    return ""
+
+
+def _is_ours(message: Message, draft: str | None) -> bool:
+    """Does the composer hold exactly the end of what we typed?"""
+    if not draft or not message.tail:
+        return False
+    flat = "".join(draft.split())
+    return flat.endswith("".join(message.tail.split())) or any(p in draft for p in PASTED)
+
+
+def _submit(case: Case, message: Message) -> Verdict:
+    now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
+    lost = _lost(case, message)
+    if lost is not None:
+        return lost
+    assert pane is not None
+    if now - message.at < GAP_S:
+        return Verdict("typed; letting it settle", hold=True, wake_at=message.at + GAP_S)
+    if reading is None or not case.seen.fresh:
+        return Verdict("typed; looking for it on the screen", hold=True, wake_at=now + GAP_S)
+    if case.memory.state == ScreenState.ASKING:
+        return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now + 2.0)
+    shown = reading.draft is None or _is_ours(message, reading.draft)
+    if not shown and now - message.at < SHOWN_S:
+        return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
+    if not shown and reading.draft:
+        why = "the composer holds something else than what was typed"
+        return _finish(case, replace(message, status=Status.FAILED, why=why))
+    return _press(case, message, pane.ref.run)
+
+
+def _press(case: Case, message: Message, run: str) -> Verdict:
+    pane, now = case.seen.pane, case.now.steady
+    assert pane is not None and pane.ref.run == run
+    sent = replace(message, status=Status.SUBMITTED, at=now, enters=message.enters + 1)
+    act = Press(case.agent.name, pane.ref, (case.backend.submit_key,), f"submit {message.kind} {message.id}", message.id)
+    return Verdict(act.cause, action=act, hold=True, memory=advance(case.memory, sent), wake_at=now + GAP_S)
+
+
+def _confirm(case: Case, message: Message) -> Verdict:
+    now, reading = case.now.steady, case.seen.reading
+    lost = _lost(case, message)
+    if lost is not None:
+        return lost
+    if case.seen.receipt > message.at_wall > 0:
+        return _finish(case, replace(message, status=Status.CONFIRMED, why="the CLI reported it"))
+    if reading is None or not case.seen.fresh:
+        return Verdict("submitted; looking for the receipt", hold=True, wake_at=now + GAP_S)
+    if _left(case, message, reading):
+        return _finish(case, replace(message, status=Status.CONFIRMED, why="it left the composer"))
+    waited = now - message.at
+    if message.enters < ENTERS and waited >= AGAIN_S and case.memory.state != ScreenState.ASKING:
+        if reading.draft is not None and not _is_ours(message, reading.draft):
+            return _finish(case, replace(message, status=Status.FAILED, why="somebody else's text is in the composer"))
+        pane = case.seen.pane
+        assert pane is not None
+        return _press(case, message, pane.ref.run)
+    if waited >= GIVE_UP_S:
+        why = f"it still stands in the composer after {message.enters} times {case.backend.submit_key}"
+        return _finish(case, replace(message, status=Status.FAILED, why=why))
+    return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now + GAP_S)
+
+
+def _left(case: Case, message: Message, reading: Reading) -> bool:
+    if reading.draft is not None:
+        return not _is_ours(message, reading.draft) and (not reading.draft or case.memory.state == ScreenState.WORKING)
+    # no composer can be made out: the agent at work, or a while without our text, is all the proof there is
+    return case.memory.state == ScreenState.WORKING or case.now.steady - message.at >= 1.0
+
+
+def _lost(case: Case, message: Message) -> Verdict | None:
+    """The pane is gone or another run sits in it: what was typed is void, not delivered."""
+    pane = case.seen.pane
+    if pane is not None and not pane.dead and pane.ref.run == message.run:
+        return None
+    back = replace(message, status=Status.QUEUED, enters=0, run="")
+    return Verdict("the run it was typed into is gone", memory=advance(case.memory, back))
+
+
+def _finish(case: Case, message: Message) -> Verdict:
+    memory: AgentMemory = advance(case.memory, message)
+    event = "message.confirmed" if message.status is Status.CONFIRMED else "message.failed"
+    reason = f"{message.kind} {message.id}: {message.why}"
+    return Verdict(
+        reason, memory=memory, wake_at=case.now.steady, events=((event, reason),), finished=(message,)
+    )
+
+
+def owes_kickoff(case: Case) -> bool:
+    """A ping backend's run gets its kickoff by typing; it is owed until a message of that kind was queued."""
+    return isinstance(case.agent, AgentSpec) and case.backend.prompt_delivery == "ping"

@@ -1,0 +1,23 @@
+"""The periodic nudge of an agent that has one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.case import Case, Verdict
+from fleet.core.memory import Message
+from fleet.core.model import AgentSpec
+from fleet.core.rules.outbox import queue
+
+
+def wake(case: Case) -> Verdict | None:
+    """Queue a wake one interval after the last; two are never queued at once."""
+    agent, memory, now = case.agent, case.memory, case.now.steady
+    if not isinstance(agent, AgentSpec) or agent.wake is None or not memory.ready:
+        return None
+    due = memory.woke + agent.wake.interval
+    if now < due:
+        return Verdict(f"next wake in {due - now:.0f} s", wake_at=due)
+    message = Message(f"wake-{agent.name}-{now:.0f}", "wake", file=agent.wake.prompt_file, queued=now)
+    woken = replace(memory, woke=now)
+    return Verdict("a wake is due", memory=queue(woken, message), wake_at=now)

@@ -1,0 +1,21 @@
+"""A conversation that cannot go on: seen twice in the live part of the screen, then restarted fresh."""
+
+from __future__ import annotations
+
+from fleet.core.case import Case, Verdict
+from fleet.core.rules.stopping import begin
+from fleet.core.seen import ScreenState
+from fleet.core.state import Detail
+
+LOOKS = 2
+
+
+def wedged(case: Case) -> Verdict | None:
+    """Restart an agent whose screen says that its session is broken."""
+    memory, reading = case.memory, case.seen.reading
+    if memory.state != ScreenState.WEDGED or reading is None:
+        return None
+    if memory.state_looks < LOOKS:
+        text = f"looks wedged, looking once more: {reading.line}"
+        return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.steady + 1.0)
+    return begin(case, f"wedged: {reading.line}", planned=False, event="agent.wedged")

@@ -1,0 +1,188 @@
+"""Text that crosses a border: typed into a pane, shown to a person, or written to a log.
+
+`printable_line` is the only way for words the watchdog composes to become keystrokes. `for_display` makes
+foreign text safe to print. `redact` takes secrets out; `Redactor` does the same to a stream, and where the
+stream was cut makes no difference, because both work on whole lines.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+LINE_CAP = 500
+MARK = "[redacted]"
+MIN_SECRET = 8  # a shorter value would blank out ordinary words
+
+_COMMAND_STARTS = " /!#@"  # an agent CLI takes a line that starts so as a command to itself
+
+
+def _printable(text: str, keep: str = "") -> str:
+    """Without control, format and unassigned characters; every kind of gap becomes a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else " " if c.isspace() else "" for c in text)
+
+
+def printable_line(text: str, cap: int = LINE_CAP) -> str:
+    """One printable line that no CLI takes for a command; empty when nothing is left. Idempotent."""
+    line = " ".join(unicodedata.normalize("NFC", _printable(text)).split())
+    return line.lstrip(_COMMAND_STARTS)[:cap].rstrip()
+
+
+# Terminal control: CSI (colours, cursor moves), OSC and DCS (titles, clipboards), and the short ones.
+_ESCAPES = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
+def for_display(text: str) -> str:
+    """Foreign text without terminal control, keeping its lines; tabs become spaces. Idempotent."""
+    plain = re.sub(_ESCAPES, "", text) if not text.isprintable() else text
+    return _printable(plain.expandtabs(8), keep="\n")
+
+
+# What secrets look like. A group `keep*` stays: it says what was taken out. Compiled at first use, because
+# most commands never need it.
+_SHAPES = r"""
+      (?P<keep>(?i:\bauthorization)["']?\s*[:=]\s*["']?)
+        (?:(?i:basic|bearer|token|digest|negotiate)\s+)?[^\s"',;]+
+    | (?P<keep2>(?i:\b(?:x-api-key|api[_-]?key|access[_-]?token|client[_-]?secret|password))["']?\s*[:=]\s*["']?)
+        [^\s"',;&]{8,}
+    | (?P<keep3>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)[^\s/@"'<>]+(?=@)
+    | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,} | \b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}
+    | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bglpat-[A-Za-z0-9_-]{16,}
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
+    | \bxox[abeoprs]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,}
+    | \bAIza[A-Za-z0-9_-]{30,} | \bya29\.[A-Za-z0-9_-]{20,}
+    | \b(?:hf_|npm_|gsk_|r8_|dop_v1_|pypi-|xai-|pplx-)[A-Za-z0-9_-]{20,}
+    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
+"""
+
+
+@functools.cache
+def _shapes() -> re.Pattern[str]:
+    return re.compile(_SHAPES, re.VERBOSE)
+
+
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINES = 200  # a key block that never ends must not swallow the rest of a log
+_SEGMENT = 64 << 10  # a line longer than this is cut at a space
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|PAT)(?:_|$|S$)",
+    re.IGNORECASE,
+)
+
+
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of all variables whose names say that they hold a secret."""
+    found = (v for k, v in environ.items() if _SECRET_NAME.search(k) and len(v) >= MIN_SECRET)
+    return tuple(sorted(set(found)))
+
+
+def _base64_forms(value: bytes) -> set[str]:
+    """How a value looks inside base64, at each of the three places it can start, both alphabets."""
+    forms = set()
+    for lead in range(3):
+        text = binascii.b2a_base64(b"\0" * lead + value, newline=False).decode()
+        certain = text[(0, 2, 3)[lead] : (lead + len(value)) * 8 // 6]
+        forms |= {certain, certain.replace("+", "-").replace("/", "_")}
+    return forms
+
+
+def _percent(value: bytes) -> str:
+    """As it looks in a URL."""
+    return "".join(chr(b) if chr(b).isalnum() and b < 128 or b in b"_.-~" else f"%{b:02X}" for b in value)
+
+
+def _forms(secret: str) -> set[str]:
+    """Each line of the secret, as it is and as it looks when encoded."""
+    found: set[str] = set()
+    for value in filter(lambda line: len(line) >= MIN_SECRET, map(str.strip, secret.splitlines())):
+        raw = value.encode("utf-8", "surrogatepass")
+        found |= {value, _percent(raw), _percent(raw).replace("%20", "+"), json.dumps(value)[1:-1]}
+        found |= _base64_forms(raw)
+    return {f for f in found if len(f) >= MIN_SECRET and f not in MARK}
+
+
+def _known(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    forms = sorted({f for s in secrets for f in _forms(s)}, key=lambda f: (-len(f), f))
+    return re.compile("|".join(map(re.escape, forms))) if forms else None
+
+
+def _blank(match: re.Match[str]) -> str:
+    kept = match["keep"] or match["keep2"] or match["keep3"] or ""
+    return kept + MARK
+
+
+class Redactor:
+    """Takes secrets out of a stream of text: `feed` pieces, then `close`. Holds back the unfinished line."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known = _known(secrets)
+        self._rest = ""
+        self._key_lines = 0  # how many more lines of a private key to swallow
+
+    def feed(self, piece: str) -> str:
+        """The clean text of every line that is now complete."""
+        *lines, self._rest = (self._rest + piece).split("\n")
+        clean = [part for line in lines for part in self._line(line, "\n")]
+        while len(self._rest) > _SEGMENT:
+            cut = self._rest.rfind(" ", 0, _SEGMENT) + 1 or _SEGMENT
+            clean.append(self._clean(self._rest[:cut]))
+            self._rest = self._rest[cut:]
+        return "".join(clean)
+
+    def close(self) -> str:
+        """What was held back. The next `feed` begins afresh."""
+        clean = "".join(self._line(self._rest, ""))
+        self._rest, self._key_lines = "", 0
+        return clean
+
+    def _line(self, line: str, end: str) -> list[str]:
+        clean = []
+        while len(line) > _SEGMENT:  # the same cuts as for a line that arrives in pieces
+            cut = line.rfind(" ", 0, _SEGMENT) + 1 or _SEGMENT
+            clean.append(self._clean(line[:cut]))
+            line = line[cut:]
+        swallowed = self._key_lines > 0
+        clean.append(self._clean(line))
+        if not (swallowed and not clean[-1]):
+            clean.append(end)
+        return clean
+
+    def _clean(self, line: str) -> str:
+        if self._key_lines:
+            ends = _KEY_ENDS.search(line)
+            self._key_lines = 0 if ends else self._key_lines - 1
+            return self._clean(line[ends.end() :]) if ends else ""
+        begins = _KEY_BEGINS.search(line)
+        if begins:
+            self._key_lines = _KEY_LINES
+            return self._plain(line[: begins.start()]) + MARK + self._clean(line[begins.end() :])
+        return self._plain(line)
+
+    def _plain(self, line: str) -> str:
+        """Again until nothing changes, so that cleaning twice is cleaning once."""
+        for _ in range(4):
+            before = line
+            if self._known:
+                line = self._known.sub(MARK, line)
+            line = _shapes().sub(_blank, line)
+            if line == before:
+                break
+        return line
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without secrets: the given values in any encoding, and whatever looks like one. Idempotent."""
+    redactor = Redactor(secrets)
+    return redactor.feed(text) + redactor.close()
