@@ -1,0 +1,179 @@
+"""What every verb shares: a voice (Io), a way to fail (Fail) and the way to the fleet's file.
+
+Output survives a reader that leaves: `up | head -1` goes on bringing the fleet up and exits with its
+own verdict. Everything that came from outside is shown without control characters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+
+ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+class Fail(Exception):
+    """A verb cannot do what was asked. The message says why, the hint what to do."""
+
+    def __init__(self, message: str, *, hint: str = "", code: int = 1) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+
+class Io:
+    """Where a verb speaks: facts on stdout, remarks on stderr."""
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.out = out if out is not None else sys.stdout
+        self.err = err if err is not None else sys.stderr
+        self.gone = False  # nobody reads stdout any more
+        self.lost = ""  # output that could not be written, and why
+
+    @property
+    def colour(self) -> bool:
+        """Only for a person at a terminal who did not say no."""
+        dumb = os.environ.get("TERM") == "dumb"
+        return not os.environ.get("NO_COLOR") and not dumb and bool(self.out and self.out.isatty())
+
+    def print(self, text: str = "") -> None:
+        """A line of facts."""
+        self.write(text + "\n")
+
+    def write(self, text: str) -> None:
+        """Facts without a line end of their own."""
+        if self.gone or self.out is None:
+            return
+        try:
+            self.out.write(text)
+        except BrokenPipeError:
+            self.hang_up()
+        except OSError as fault:
+            self.lost = fault.strerror or str(fault)
+            self.hang_up()
+
+    def flush(self) -> None:
+        """Let a reader see what was said so far."""
+        self.write("")
+        if not self.gone and self.out is not None:
+            try:
+                self.out.flush()
+            except BrokenPipeError:
+                self.hang_up()
+            except OSError as fault:
+                self.lost = fault.strerror or str(fault)
+                self.hang_up()
+
+    def json(self, document: Any) -> None:
+        """Facts for a program: one document, stable order as given."""
+        import json
+
+        self.print(json.dumps(document, indent=2, ensure_ascii=False))
+
+    def warn(self, text: str) -> None:
+        """Something is odd; we go on."""
+        self._remark("warning", "yellow", text)
+
+    def note(self, text: str) -> None:
+        """Something worth knowing, for a person."""
+        self._remark("", "", text)
+
+    def error(self, text: str, hint: str = "") -> None:
+        """What went wrong, and what to do."""
+        self._remark("error", "red", f"{text} (try: {hint})" if hint else text)
+
+    def paint(self, text: str, colour: str) -> str:
+        """A text in colour, if colours are wanted."""
+        return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if colour and self.colour else text
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Columns as wide as they need; on a terminal the last one is cut to fit."""
+        from fleet.cli.table import render
+
+        limit = 0
+        if self.out and self.out.isatty():
+            with_room = os.get_terminal_size(self.out.fileno()).columns
+            limit = max(with_room, 40) if with_room else 0
+        for line in render(header, rows, limit=limit, paint=self.paint):
+            self.print(line)
+
+    def hang_up(self) -> None:
+        """The reader left. Point stdout at nothing, so that the interpreter's own flush stays quiet."""
+        self.gone = True
+        if self.out is sys.stdout and self.out is not None:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.out.fileno())
+            os.close(null)
+
+    def close(self, code: int) -> int:
+        """The last flush; output that was lost is a failure, a reader that left is not."""
+        self.flush()
+        if self.lost:
+            self.error(f"the output could not be written: {self.lost}")
+            return code or 1
+        return code
+
+    def _remark(self, word: str, colour: str, text: str) -> None:
+        if self.err is None:
+            return
+        lead = f"{word}: " if word else ""
+        if lead and not os.environ.get("NO_COLOR") and self.err.isatty():
+            lead = f"\x1b[{COLOURS[colour]}m{lead}\x1b[0m"
+        try:
+            self.flush()
+            self.err.write(lead + clean(text, keep="\n") + "\n")
+            self.err.flush()
+        except OSError:
+            self.err = None  # nobody listens; the exit code still tells
+
+
+def clean(text: str, keep: str = "") -> str:
+    """No character that moves a cursor, rings, or turns the reading direction reaches a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def config_path(args: argparse.Namespace, io: Io) -> str:
+    """Which file declares the fleet; says so when it is not the obvious one."""
+    from fleet import config
+
+    path, fallback = config.find(args.config, ENGINE, os.getcwd())
+    if fallback:
+        io.note(f"using {path} (there is no agents.toml here)")
+    return path
+
+
+def load_fleet(args: argparse.Namespace, io: Io, *, strict: bool = False) -> Fleet:
+    """The declared fleet. Raises ConfigError with every problem; warnings go to stderr."""
+    from fleet import config
+
+    fleet = config.load(config_path(args, io), strict=strict)
+    for warning in fleet.warnings:
+        io.warn(warning)
+    return fleet
+
+
+def session_of(fleet: Fleet, name: str) -> str:
+    """The session of an agent, a service or the watchdog; an unknown name fails with the nearest one."""
+    from fleet.core.model import WATCHDOG
+
+    sessions: Mapping[str, str] = {
+        **{a.name: a.session for a in fleet.agents},
+        **{s.name: s.session for s in fleet.services},
+        WATCHDOG: fleet.watchdog_session,
+    }
+    if name in sessions:
+        return sessions[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, sessions, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sessions)}"
+    raise Fail(f"no agent or service is called {clean(name)!r}; {hint}", code=2)

@@ -1,0 +1,215 @@
+"""agents.py VERB: find the verb, import only its module, run it, turn every fault into a sentence.
+
+A verb is a file in this directory with a docstring (its help), `add_arguments(parser)` and
+`run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or config. A traceback is a bug
+of ours and is shown only when AO_DEBUG is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
+
+from fleet.cli.common import Fail, Io
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# name: (module, what it does, group). A verb whose module is not there is not listed.
+VERBS = {
+    "up": ("up", "start agents, services and the watchdog", "run"),
+    "down": ("down", "stop them, leaving nothing behind", "run"),
+    "restart": ("restart", "stop and start agents again", "run"),
+    "ensure": ("ensure", "bring the fleet up if it should be up and is not", "run"),
+    "pause": ("pause", "keep agents alive but leave them alone", "run"),
+    "unpause": ("pause", "take a pause back", "run"),
+    "reset": ("reset", "forget restart tallies and fatal verdicts", "run"),
+    "send": ("send", "type a message into agents", "run"),
+    "wait": ("wait", "block until agents reach a state", "run"),
+    "phase": ("phase", "show, advance or set the phase of the loop", "run"),
+    "gate": ("gate", "run the checks of a phase by hand", "run"),
+    "status": ("status", "what every agent is doing", "look"),
+    "attach": ("attach", "open an agent's terminal", "look"),
+    "logs": ("logs", "what a session printed", "look"),
+    "explain": ("explain", "why an agent is in its state and what happens next", "look"),
+    "events": ("events", "everything that was decided and done", "look"),
+    "tokens": ("tokens", "tokens and time per phase and agent", "look"),
+    "usage": ("usage", "tokens found in transcripts", "look"),
+    "top": ("top", "the whole fleet, live", "look"),
+    "screen": ("screen", "what a screen says about its agent", "look"),
+    "replay": ("replay", "decide a recorded moment again", "look"),
+    "init": ("init", "write a starter project", "set up"),
+    "validate": ("validate", "check agents.toml, or explain one of its keys", "set up"),
+    "doctor": ("doctor", "check this machine and say how to mend it", "set up"),
+    "demo": ("demo", "see a whole fleet work, without any key", "set up"),
+    "backend": ("backend", "show the profile of a backend", "set up"),
+    "notify": ("notify", "try the places that are told about the fleet", "set up"),
+    "selftest": ("selftest", "check that screens are still read right", "set up"),
+    "completions": ("completions", "tab completion for bash, zsh or fish", "set up"),
+    "version": ("version", "which engine this is", "set up"),
+    "watchdog": ("watchdog", "the supervisor itself; `up` runs it in a session", "inner"),
+}
+
+# verb: (modules, set of libraries, can it do without). All others run on the standard library alone.
+LIBRARIES = {
+    "up": (("watchfiles", "git", "dateutil"), "base", True),
+    "watchdog": (("watchfiles", "git", "dateutil"), "base", True),
+    "top": (("rich", "textual"), "full", False),
+}
+
+GROUPS = ("run", "look", "set up")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our way of saying what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """One sentence, and where to read more."""
+        raise Fail(message, hint=f"{self.prog} --help", code=2)
+
+
+def verbs() -> dict[str, tuple[str, str, str]]:
+    """The verbs this engine has."""
+    here = set(os.listdir(os.path.dirname(os.path.abspath(__file__))))
+    return {name: entry for name, entry in VERBS.items() if f"{entry[0]}.py" in here}
+
+
+def parser_for(verb: str, module: ModuleType) -> Parser:
+    """The parser of one verb; --config and --json are everybody's."""
+    parser = Parser(
+        prog=f"agents.py {verb}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        conflict_handler="resolve",
+    )
+    parser.add_argument("--config", metavar="PATH", help="the fleet's file; default ./agents.toml")
+    parser.add_argument("--json", action="store_true", help="print facts as JSON")
+    parser.set_defaults(verb=verb)
+    module.add_arguments(parser)
+    return parser
+
+
+def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
+    """What stands before the verb, and the verb with what follows it."""
+    given: dict[str, str | bool] = {}
+    rest = list(argv)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word == "--config":
+            if not rest:
+                raise Fail("--config needs a path", hint="agents.py --help", code=2)
+            given["config"] = rest.pop(0)
+        elif word.startswith("--config="):
+            given["config"] = word.removeprefix("--config=")
+        elif word == "--json":
+            given["json"] = True
+        elif word in {"-h", "--help"}:
+            return given, ["--help"]
+        elif word in {"-V", "--version"}:
+            rest.insert(0, "version")
+        else:
+            raise Fail(f"unknown option {word}", hint="agents.py --help", code=2)
+    return given, rest
+
+
+def overview() -> str:
+    """What `agents.py --help` prints."""
+    lines = [
+        "agents.py [--config PATH] [--json] VERB ...",
+        "",
+        "One file declares a fleet; this keeps it running.",
+    ]
+    for group in GROUPS:
+        members = [f"  {name:<12}{text}" for name, (_, text, where) in verbs().items() if where == group]
+        lines += ["", f"{group}:", *members] if members else []
+    return "\n".join([*lines, "", "agents.py VERB --help tells more."])
+
+
+def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """The verb's module and its arguments, with what stood before the verb folded in."""
+    given, rest = split(argv)
+    verb = rest[0]
+    known = verbs()
+    if verb not in known:
+        import difflib
+
+        near = difflib.get_close_matches(verb, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise Fail(f"unknown verb {verb!r}{meant}", hint="agents.py --help", code=2)
+    module = importlib.import_module(f"fleet.cli.{known[verb][0]}")
+    args = parser_for(verb, module).parse_args(rest[1:])
+    before = given.get("config")
+    if before and args.config and os.path.abspath(str(before)) != os.path.abspath(args.config):
+        raise Fail(f"--config was given twice: {before} and {args.config}", hint="name one file", code=2)
+    args.config = args.config or before
+    args.json = bool(args.json or given.get("json"))
+    return module, args
+
+
+def run(argv: Sequence[str], io: Io) -> int:
+    """One command from words to exit code; faults are raised."""
+    first = split(argv)[1][:1]
+    if first in ([], ["--help"], ["help"]):
+        io.print(overview())
+        return 0 if first else 2
+    if first[0] in LIBRARIES and not {"-h", "--help"} & set(argv):
+        from fleet import bootstrap
+
+        modules, wanted, optional = LIBRARIES[first[0]]
+        bootstrap.enter(modules, wanted, optional=optional)
+    module, args = parse(argv)
+    code: int = module.run(args, io)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Never a traceback: every way to end is an exit code and, if need be, a sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    io = Io()
+    try:
+        code = run(sys.argv[1:] if argv is None else argv, io)
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BrokenPipeError:
+        io.hang_up()
+        code = 141
+    except Exception as fault:
+        code = told(fault, io)
+    return io.close(code)
+
+
+def told(fault: Exception, io: Io) -> int:
+    """Say what went wrong in the words of whoever raised it."""
+    if os.environ.get("AO_DEBUG"):
+        import traceback
+
+        traceback.print_exception(fault)
+    if isinstance(fault, Fail):
+        io.error(str(fault), hint=fault.hint)
+        return fault.code
+    lines = getattr(fault, "lines", None)
+    if callable(lines):  # a ConfigError: everything that is wrong with the file, at once
+        for line in lines():
+            io.error(line)
+        return 2
+    if type(fault).__name__ in {"Unavailable", "CannotBuild"}:
+        io.error(str(fault))
+        return 1
+    if isinstance(fault, OSError):
+        io.error(f"{fault.filename or 'the system'}: {fault.strerror or fault}")
+        return 1
+    io.error(f"a fault of this program: {type(fault).__name__}: {fault}", hint="AO_DEBUG=1 shows where")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
