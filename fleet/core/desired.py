@@ -51,7 +51,7 @@ class Desired:
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
     def wants_up(self, name: str) -> bool:
-        """May the watchdog bring it back?"""
+        """Whether the watchdog may bring it back."""
         entry = self.entries.get(name)
         return entry is not None and entry.want is Want.UP
 
@@ -69,7 +69,8 @@ class Desired:
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
-        return {"generation": self.generation, "entries": {n: _entry_json(e) for n, e in self.entries.items()}}
+        entries = {name: _entry_json(entry) for name, entry in self.entries.items()}
+        return {"generation": self.generation, "entries": entries}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Desired:
@@ -97,5 +98,9 @@ def _entry(data: Mapping[str, Any]) -> Entry:
         want=Want(data["want"]),
         paused=bool(data.get("paused")),
         frozen=bool(data.get("frozen")),
-        hold=Hold(int(hold["pid"]), int(hold["start"]), float(hold["until"]), str(hold["why"])) if hold else None,
+        hold=_hold(hold) if hold else None,
     )
+
+
+def _hold(data: Mapping[str, Any]) -> Hold:
+    return Hold(int(data["pid"]), int(data["start"]), float(data["until"]), str(data["why"]))

@@ -53,7 +53,8 @@ def for_display(text: str) -> str:
 _SHAPES = r"""
       (?P<keep>(?i:\bauthorization)["']?\s*[:=]\s*["']?)
         (?:(?i:basic|bearer|token|digest|negotiate)\s+)?[^\s"',;]+
-    | (?P<keep2>(?i:\b(?:x-api-key|api[_-]?key|access[_-]?token|client[_-]?secret|password))["']?\s*[:=]\s*["']?)
+    | (?P<keep2>(?i:\b(?:x-api-key|api[_-]?key|access[_-]?token|client[_-]?secret|password))
+        ["']?\s*[:=]\s*["']?)
         [^\s"',;&]{8,}
     | (?P<keep3>\b[A-Za-z][A-Za-z0-9+.-]{1,20}://)[^\s/@"'<>]+(?=@)
     | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,} | \b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}
@@ -100,7 +101,7 @@ def _base64_forms(value: bytes) -> set[str]:
 
 def _percent(value: bytes) -> str:
     """As it looks in a URL."""
-    return "".join(chr(b) if chr(b).isalnum() and b < 128 or b in b"_.-~" else f"%{b:02X}" for b in value)
+    return "".join(chr(b) if re.match(rb"[A-Za-z0-9_.~-]", bytes([b])) else f"%{b:02X}" for b in value)
 
 
 def _forms(secret: str) -> set[str]:
@@ -113,7 +114,8 @@ def _forms(secret: str) -> set[str]:
     return {f for f in found if len(f) >= MIN_SECRET and f not in MARK}
 
 
-def _known(secrets: Iterable[str]) -> re.Pattern[str] | None:
+@functools.lru_cache(maxsize=8)
+def _known(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
     forms = sorted({f for s in secrets for f in _forms(s)}, key=lambda f: (-len(f), f))
     return re.compile("|".join(map(re.escape, forms))) if forms else None
 
@@ -127,7 +129,7 @@ class Redactor:
     """Takes secrets out of a stream of text: `feed` pieces, then `close`. Holds back the unfinished line."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known = _known(secrets)
+        self._known = _known(tuple(secrets))
         self._rest = ""
         self._key_lines = 0  # how many more lines of a private key to swallow
 

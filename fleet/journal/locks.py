@@ -1,0 +1,178 @@
+"""Two locks. `watchdog.lock` is held for a watchdog's whole life; `state.lock` for the length of a write.
+
+Both are flocks, so they end with their process, however it ends. The file's content only tells people who
+holds it. Descriptors are never inherited: a child that outlives us must not keep our lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Self
+
+WATCHDOG_LOCK = "watchdog.lock"
+STATE_LOCK = "state.lock"
+_POLL_S = 0.02
+
+
+class LockError(Exception):
+    """A lock could not be had; the text says why and what to do."""
+
+
+class Held(LockError):
+    """Somebody else holds it. `pid` 0: it did not say who it is."""
+
+    def __init__(self, path: str, pid: int, start: int, since: float) -> None:
+        who = f"process {pid}" if pid else "another process"
+        when = time.strftime(" since %Y-%m-%d %H:%M:%S", time.localtime(since)) if since else ""
+        super().__init__(f"{path} is held by {who}{when}")
+        self.pid = pid
+        self.start = start
+        self.since = since
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        hints = {
+            errno.ENOENT: "the state directory does not exist: run `up` first",
+            errno.EROFS: "the file system is read-only",
+            errno.EACCES: "no permission to write there: check the owner and mode of the directory",
+            errno.ENOSPC: "the disk is full",
+        }
+        hint = hints.get(error.errno or 0, error.strerror or str(error))
+        raise LockError(f"cannot lock {path}: {hint}") from error
+
+
+def _is_at(fd: int, path: str) -> bool:
+    """Whether the name still leads to the file we have open."""
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return False
+    here = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _take(path: str) -> int | None:
+    """A locked descriptor of the file that has that name now, or None when somebody holds it."""
+    while True:
+        fd = _open(path)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        if _is_at(fd, path):
+            return fd
+        os.close(fd)  # replaced between open and flock: a lock on a nameless file protects nothing
+
+
+def _sign(fd: int) -> None:
+    """Say who holds it. Best effort: on a full disk the lock is still a lock."""
+    me = json.dumps({"pid": os.getpid(), "start": start_of(os.getpid()), "since": round(time.time(), 3)})
+    with contextlib.suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, me.encode() + b"\n", 0)
+
+
+def _holder(path: str) -> Held:
+    try:
+        with open(path, "rb") as file:
+            told = json.loads(file.read(4096))
+        return Held(path, int(told["pid"]), int(told["start"]), float(told["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Held(path, 0, 0, 0.0)
+
+
+def start_of(pid: int) -> int:
+    """When a process started, in clock ticks after boot; 0 where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class WatchdogLock:
+    """One watchdog a project: take it before the first effect, and ask each tick if it is still ours."""
+
+    def __init__(self, state_dir: str) -> None:
+        self.path = f"{state_dir}/{WATCHDOG_LOCK}"
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Take it, or raise Held with the holder's identity."""
+        if self._fd is not None:
+            return
+        self._fd = _take(self.path)
+        if self._fd is None:
+            raise _holder(self.path)
+        _sign(self._fd)
+
+    def still_ours(self) -> bool:
+        """False once the file or its directory was removed or replaced: then another watchdog may run."""
+        return self._fd is not None and _is_at(self._fd, self.path)
+
+    def release(self) -> None:
+        """Give it back. The file stays: removing it would open a gap for two holders."""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def watchdog_holder(state_dir: str) -> Held | None:
+    """Who runs the watchdog, by what the lock file says and the process table confirms. Takes no lock."""
+    held = _holder(f"{state_dir}/{WATCHDOG_LOCK}")
+    if not held.pid or start_of(held.pid) != held.start:
+        return None
+    try:
+        os.kill(held.pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # it exists, and is somebody else's
+    return held
+
+
+_inside: dict[str, int] = {}  # how deep this process already is in a state lock, by path
+
+
+@contextlib.contextmanager
+def state_lock(state_dir: str, timeout: float = 10.0) -> Iterator[None]:
+    """Keep every other writer of the state out. May be taken again by who has it."""
+    path = os.path.realpath(f"{state_dir}/{STATE_LOCK}")
+    if path in _inside:
+        _inside[path] += 1
+        try:
+            yield
+        finally:
+            _inside[path] -= 1
+        return
+    deadline = time.monotonic() + timeout
+    while (fd := _take(path)) is None:
+        if time.monotonic() >= deadline:
+            raise _holder(path)
+        time.sleep(_POLL_S)
+    _sign(fd)
+    _inside[path] = 1
+    try:
+        yield
+    finally:
+        del _inside[path]
+        os.close(fd)
