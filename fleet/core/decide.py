@@ -38,8 +38,6 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
     ("turnover", turnover),
-    ("receipts", receipts),
-    ("unwatched", unwatched),
     ("limits", limits),
     ("fatal", fatal),
     ("heal", heal),
@@ -47,14 +45,28 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("identity", identity),
     ("wedged", wedged),
     ("asking", asking),
+    ("receipts", receipts),
     ("unknown", unknown),
     ("waiting", waiting),
     ("wake", wake),
     ("typing", typing),
     ("stall", stall),
 )
-SERVICE_RULES: tuple[tuple[str, Rule], ...] = tuple(
-    (name, rule) for name, rule in AGENT_RULES if name in {"intent", "stopping", "unwatched", "fatal", "heal", "starting"}
+SERVICE_RULES: tuple[tuple[str, Rule], ...] = (
+    ("intent", intent),
+    ("stopping", stopping),
+    ("fatal", fatal),
+    ("heal", heal),
+    ("starting", starting),
+)
+UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
+    ("intent", intent),
+    ("stopping", stopping),
+    ("turnover", turnover),
+    ("receipts", receipts),
+    ("typing", typing),
+    ("unwatched", unwatched),
+    ("heal", heal),
 )
 
 BY_SCREEN: dict[str, Detail] = {
@@ -97,8 +109,7 @@ def judge(case: Case) -> Judgement:
     wakes: list[float] = []
     detail: Detail | None = None
     winner, reason, action = "", "", None
-    rules = SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES
-    for name, rule in rules:
+    for name, rule in _rules(case):
         verdict = rule(case)
         if verdict is None:
             continue
@@ -131,6 +142,12 @@ def judge(case: Case) -> Judgement:
         tuple(told),
         tuple(finished),
     )
+
+
+def _rules(case: Case) -> tuple[tuple[str, Rule], ...]:
+    if not case.watched:
+        return UNWATCHED_RULES
+    return SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES
 
 
 def _by_sight(case: Case) -> Detail:

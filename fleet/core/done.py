@@ -114,7 +114,7 @@ def _first_words(below: list[_Line]) -> Iterator[str]:
 def _is_placeholder(text: str) -> bool:
     words = text.replace("<!--", " ").replace("-->", " ").lstrip(_MARKUP).rstrip(" \t*_`.")
     if not words:
-        return bool(text.strip(" \t*_`")) and text.strip(" \t*_`")[-1] in ".\u2026"
+        return "..." in text or "\u2026" in text
     if _TAKES_BACK.match(words) or _DENIES.search(words):
         return True
     if words[0] == "<":

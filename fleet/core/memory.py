@@ -35,6 +35,8 @@ class Run:
     conversation: str = ""  # the CLI's own session id, where we chose or know it
     resumed: bool = False
     delivery: str = ""  # arg, ping or exec: ping still owes the kickoff by typing
+    kickoff: str = ""  # the file that holds the exact prompt
+    tail: str = ""  # its last words, to recognise it in a composer
     print: str = ""  # fingerprint of the declaration it was started from: drift is a difference
     why: str = ""
 
@@ -63,8 +65,14 @@ class Message:
     at: float = 0.0  # steady time of the last step
     at_wall: float = 0.0  # wall time of the paste: structured receipts must be younger
     enters: int = 0
+    tries: int = 0  # pastes that never showed up
     run: str = ""  # the run it was typed into: another run has never seen it
     why: str = ""
+
+    @property
+    def folds(self) -> bool:
+        """Composers show a long or many-lined paste as a placeholder."""
+        return bool(self.file) or "\n" in self.text or len(self.text) > 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fleet.core import budget
 from fleet.core.case import Case
-from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.memory import AgentMemory, Message, Run, Status
 from fleet.core.model import ServiceSpec
 from fleet.core.seen import PaneView, Reading, ScreenState
 
@@ -58,6 +58,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     steady = case.now.steady
     age = min(max(0.0, case.now.wall - pane.created), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
+    kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
     return replace(
         memory,
         seen_run=pane.ref.run,
@@ -77,8 +78,16 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
         presses=0,
         woke=steady,
         stopping=stopping,
-        outbox=tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run)),
+        planned=False,
+        outbox=(*_kickoff(memory.run, pane.ref.run, steady), *kept),
     )
+
+
+def _kickoff(run: Run | None, seen: str, steady: float) -> tuple[Message, ...]:
+    """A backend that takes its prompt by typing is still owed it."""
+    if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
+        return ()
+    return (Message(f"kickoff-{run.id}", "kickoff", file=run.kickoff, tail=run.tail, queued=steady, run=run.id),)
 
 
 def _still_owed(message: Message, run: str) -> bool:

@@ -29,7 +29,7 @@ def intent(case: Case) -> Verdict | None:
         return Verdict("taken down", hold=True, detail=Detail.DOWN)
     if want.want != "up":
         if alive:
-            return None if case.watched else Verdict("not watched", hold=True)
+            return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
         detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
         return Verdict("nobody has brought it up", hold=True, detail=detail)
     if want.frozen:
@@ -40,8 +40,8 @@ def intent(case: Case) -> Verdict | None:
 
 
 def unwatched(case: Case) -> Verdict | None:
-    """watch = "none": what was said to it is still typed, nothing else is done."""
-    if case.watched:
+    """watch = "none": what was said to it is typed and a phase takes it along, nothing else is done."""
+    if case.is_loop and case.memory.planned and case.seen.pane is None:
         return None
     pane = case.seen.pane
     if pane is not None and not pane.dead:

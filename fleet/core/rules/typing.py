@@ -12,7 +12,6 @@ from dataclasses import replace
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message, Status
-from fleet.core.model import AgentSpec
 from fleet.core.rules.outbox import advance
 from fleet.core.seen import Reading, ScreenState
 
@@ -20,6 +19,7 @@ GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newli
 SHOWN_S = 2.0  # how long the text may take to show up
 AGAIN_S = 1.5
 ENTERS = 3
+TRIES = 3
 GIVE_UP_S = 6.0
 PERSON_S = 20.0  # a person typed this recently: leave the line to them
 PERSON_WAKE_S = 60.0
@@ -108,7 +108,7 @@ def _is_ours(message: Message, draft: str | None) -> bool:
     if not draft or not message.tail:
         return False
     flat = "".join(draft.split())
-    return flat.endswith("".join(message.tail.split())) or any(p in draft for p in PASTED)
+    return flat.endswith("".join(message.tail.split())) or (message.folds and any(p in draft for p in PASTED))
 
 
 def _submit(case: Case, message: Message) -> Verdict:
@@ -129,6 +129,12 @@ def _submit(case: Case, message: Message) -> Verdict:
     if not shown and reading.draft:
         why = "the composer holds something else than what was typed"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
+    if not shown and message.tries + 1 >= TRIES:
+        return _finish(case, replace(message, status=Status.FAILED, why="the text never showed up in the composer"))
+    if not shown:
+        # the composer is there and empty, and no Enter was pressed: it was never typed
+        back = replace(message, status=Status.QUEUED, run="", tries=message.tries + 1)
+        return Verdict("it never showed up; typing it anew", memory=advance(case.memory, back), hold=True, wake_at=now)
     return _press(case, message, pane.ref.run)
 
 
@@ -187,8 +193,3 @@ def _finish(case: Case, message: Message) -> Verdict:
     return Verdict(
         reason, memory=memory, wake_at=case.now.steady, events=((event, reason),), finished=(message,)
     )
-
-
-def owes_kickoff(case: Case) -> bool:
-    """A ping backend's run gets its kickoff by typing; it is owed until a message of that kind was queued."""
-    return isinstance(case.agent, AgentSpec) and case.backend.prompt_delivery == "ping"

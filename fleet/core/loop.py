@@ -1,0 +1,303 @@
+"""The loop's nouns: where it stands, what was seen of it, and what may be done about it.
+
+The position on disk is the only truth about phases. An advance is a durable record and nothing else;
+agents follow because their run carries the phase it was started for. So whoever is killed in between is
+mended by looking again, and nothing here needs to be undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fleet.core.done import Done
+from fleet.core.model import Gate
+
+LOOKS_CAP = 200  # gate results and told failures kept
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the loop stands. `index` equal to the number of phases, with no id: all are done."""
+
+    index: int
+    id: str = ""
+    ids: tuple[str, ...] = ()  # the phase list as it was when this was written
+    since: float = 0.0  # wall
+    commit: str = ""  # the watched ref when the phase began: reviews before it say nothing about it
+    keep_runs: bool = False  # moved by hand without a restart: runs of other phases may finish
+    ratchets: tuple[tuple[str, float], ...] = ()  # the values accepted so far
+    evidence: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Past the last phase?"""
+        return not self.id
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """The status file of the current phase. `path` empty: there is none yet."""
+
+    path: str = ""
+    digest: str = ""
+    reading: Done = Done(done=False, why="there is no status file yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit as the log shows it. The subject is matched, never shown to an agent."""
+
+    hash: str
+    subject: str
+    at: int = 0  # author time: survives a rebase
+    new: bool = True  # False: on the side that history left behind
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The answer to "what lies between these two commits", newest first."""
+
+    base: str
+    tip: str
+    commits: tuple[Commit, ...] = ()
+    lost: bool = False  # the base is unknown to the repository, or the answer was too large
+    trouble: str = ""  # git did not answer: ask again
+
+
+@dataclass(frozen=True, slots=True)
+class InboxView:
+    """One inbox file in both trees, by content hash; empty: no message there. None: could not look."""
+
+    name: str
+    work: str | None = ""
+    remote: str | None = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitView:
+    """What the repository shows. `tip` is the watched ref, `head` the work tree's commit."""
+
+    ref: str = ""
+    tip: str = ""
+    head: str = ""
+    remote: bool = False  # there is something to fetch from
+    history: History | None = None
+    fetched: bool = False  # a fetch has just ended ...
+    fetch_trouble: str = ""  # ... and this is why it failed
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What one gate said about one commit. `print` ties it to the gate as it was declared."""
+
+    phase: str
+    gate: int
+    print: str
+    key: str
+    ok: bool
+    said: str
+    log: str = ""
+    at: float = 0.0
+    seconds: float = 0.0
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSeen:
+    """Everything one look found. What could not be looked at stands in `blind`, and nothing follows from it."""
+
+    place: Place | None = None
+    trouble: str = ""  # the record on disk contradicts itself: hold, do not guess
+    status: StatusView | None = None  # None: could not be read
+    marker: bool = False  # SEQUENCE-COMPLETE is there
+    trigger: str = ""  # identity of the on_complete trigger file, empty when absent
+    git: GitView | None = None
+    inboxes: tuple[InboxView, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    jobs: frozenset[str] = frozenset()  # keys of children at work
+    alive: tuple[str, ...] = ()  # loop agents that still run
+    taken: frozenset[str] = frozenset()  # ids of pings that an outbox holds or has held
+    next_trouble: str = ""  # why the next phase's kickoffs cannot be built
+    blind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """A message that wakes a side. The id is the event's, so that repeating it is harmless."""
+
+    id: str
+    agent: str
+    text: str
+    kind: str  # claim, review, inbox-<n>, gate: of one kind only the newest matters
+
+
+@dataclass(frozen=True, slots=True)
+class InboxMemory:
+    """What an inbox held, and which contents have been told."""
+
+    name: str
+    work: str = ""
+    remote: str = ""
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopMemory:
+    """What must survive a restart, saved before the plan that goes with it is carried out."""
+
+    done_phase: str = ""
+    done_digest: str = ""  # the status text that first read as done
+    done_since: float = 0.0  # wall
+    repo: str = ""
+    branch: str = ""
+    tip: str = ""  # looked through up to here
+    inboxes: tuple[InboxMemory, ...] = ()
+    unsent: tuple[Ping, ...] = ()  # decided, not yet known to be in an outbox
+    told: tuple[str, ...] = ()  # gate failures already told
+    fetch_at: float = 0.0  # wall: not before
+    fetch_trouble: str = ""
+    ending: float = 0.0  # wall: since when we wait for the loops to end
+    task: str = ""  # the trigger that the on_complete task runs for
+    held: str = ""  # reported already
+    waiting: str = ""  # phase for which "done, waiting for a person" was reported
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["inboxes"] = [_plain(i) for i in self.inboxes]
+        plain["unsent"] = [_plain(p) for p in self.unsent]
+        plain["told"] = list(self.told)
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any] | None) -> LoopMemory:
+        """The memory back; what an older or newer version wrote and we do not know is left out."""
+        known = {f.name for f in fields(cls)}
+        kept = {k: v for k, v in (data or {}).items() if k in known}
+        kept["inboxes"] = tuple(
+            InboxMemory(i["name"], i.get("work", ""), i.get("remote", ""), tuple(i.get("told", ())))
+            for i in kept.get("inboxes", ())
+        )
+        kept["unsent"] = tuple(Ping(p["id"], p["agent"], p["text"], p["kind"]) for p in kept.get("unsent", ()))
+        kept["told"] = tuple(kept.get("told", ()))
+        return cls(**kept)
+
+
+def _plain(thing: InboxMemory | Ping) -> dict[str, Any]:
+    return {f.name: getattr(thing, f.name) for f in fields(thing)}
+
+
+# What may be done: a closed union. Each step names what it expects to find; otherwise it does nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Compare and set the position: from what it was read to be, to another, in one durable record."""
+
+    expect: Place | None
+    to: Place
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMarker:
+    """Write SEQUENCE-COMPLETE."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearMarker:
+    """Take a SEQUENCE-COMPLETE away that is not true any more."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeTrigger:
+    """Delete the trigger file: what it asked for is on record."""
+
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunGate:
+    """Run one gate as a child; its result is kept under (phase, gate, print, key)."""
+
+    phase: str
+    index: int
+    gate: Gate
+    print: str
+    key: str
+    since: str = ""  # review: commits before this one do not count
+    tip: str = ""
+    baseline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Fetch the watched repository's remote, in a child."""
+
+    repo: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """List what lies between two commits, in a child."""
+
+    repo: str
+    base: str
+    tip: str
+
+
+Step = Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | Fetch | ReadHistory
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """The task agent that completion calls for. A run started for another token must be replaced, once."""
+
+    agent: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event for the record."""
+
+    type: str
+    reason: str
+    facts: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """What one look leads to. `phase` is the one that loop agents should be running, empty for none."""
+
+    memory: LoopMemory
+    phase: str = ""
+    complete: bool = False
+    held: str = ""
+    state: str = ""  # one line for `status`
+    keep_runs: bool = False
+    steps: tuple[Step, ...] = ()
+    task: RunTask | None = None
+    pings: tuple[Ping, ...] = ()
+    notes: tuple[Note, ...] = ()
+    problems: tuple[str, ...] = ()
+    wake_at: float | None = None  # wall: look again not later than this
+
+
+@dataclass(slots=True)
+class Draft:
+    """A plan in the making: each rule adds its part."""
+
+    memory: LoopMemory
+    steps: list[Step] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    wakes: list[float] = field(default_factory=list)
+    held: str = ""
+    state: str = ""
+    task: RunTask | None = None
