@@ -82,8 +82,8 @@ class RealDisk:
             raise _refuse(errno.EFBIG, f"is larger than {cap} bytes", path)
         return b"".join(parts)
 
-    def write(self, path: str, data: bytes, mode: int = FILE_MODE) -> None:
-        """Durable and atomic: temp file, fsync, rename, fsync of the directory."""
+    def write(self, path: str, data: bytes, mode: int = FILE_MODE, *, sync: bool = True) -> None:
+        """Durable and atomic: temp file, fsync, rename, fsync of the directory; without `sync` only atomic."""
         head, base = os.path.split(path)
         temp = f".{base}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
         with _directory(head) as where:
@@ -94,7 +94,8 @@ class RealDisk:
                 try:
                     os.fchmod(fd, mode)
                     _write_all(fd, data)
-                    os.fsync(fd)
+                    if sync:
+                        os.fsync(fd)
                 finally:
                     os.close(fd)
                 os.rename(temp, base, src_dir_fd=where, dst_dir_fd=where)
@@ -102,7 +103,8 @@ class RealDisk:
                 with contextlib.suppress(OSError):
                     os.unlink(temp, dir_fd=where)
                 raise
-            os.fsync(where)
+            if sync:
+                os.fsync(where)
 
     def append(self, path: str, data: bytes, *, sync: bool) -> None:
         """One write at the end, so that two writers never mix; with sync it is on disk on return."""

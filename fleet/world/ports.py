@@ -93,8 +93,9 @@ class Disk(Protocol):
     def read(self, path: str, cap: int = 1 << 20) -> bytes:
         """A regular file's bytes, never following a link; OSError when it is larger than the cap."""
 
-    def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
-        """Durable and atomic: temp file, fsync, rename, fsync of the directory."""
+    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
+        """Durable and atomic: temp file, fsync, rename, fsync of the directory. Without `sync` only atomic:
+        for what a crash of the machine makes worthless anyway."""
 
     def append(self, path: str, data: bytes, *, sync: bool) -> None: ...
 

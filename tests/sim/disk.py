@@ -52,7 +52,7 @@ class SimDisk:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         return bytes(file.data)
 
-    def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
+    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:  # noqa: ARG002 - kept
         """All or nothing, and kept."""
         self._before("disk.write")
         self._may_write(path)
