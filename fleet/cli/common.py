@@ -71,6 +71,19 @@ class Io:
                 self.lost = fault.strerror or str(fault)
                 self.hang_up()
 
+    def check(self) -> None:
+        """Notice a reader that left while we had nothing to say: a follower must not outlive its pipe."""
+        if self.out is None or self.gone:
+            return
+        import select
+
+        try:
+            poll = select.poll()
+            poll.register(self.out.fileno(), 0)
+            self.gone = any(what & (select.POLLERR | select.POLLHUP) for _, what in poll.poll(0))
+        except (OSError, ValueError, AttributeError):
+            return
+
     def json(self, document: Any) -> None:
         """Facts for a program: one document, stable order as given."""
         import json
@@ -177,3 +190,17 @@ def session_of(fleet: Fleet, name: str) -> str:
     near = difflib.get_close_matches(name, sessions, 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sessions)}"
     raise Fail(f"no agent or service is called {clean(name)!r}; {hint}", code=2)
+
+
+def tmux_command(fleet: Fleet) -> list[str]:
+    """How to reach the fleet's tmux server: by the path that the first `up` recorded, else by its name."""
+    try:
+        with open(os.path.join(fleet.log_dir, "state", "socket"), encoding="utf-8") as file:
+            recorded = file.read().strip()
+    except OSError:
+        recorded = ""
+    from fleet.world.tmux import resolve_socket
+
+    if recorded and recorded != resolve_socket(fleet.tmux_socket):
+        return ["tmux", "-S", recorded]
+    return ["tmux", "-L", fleet.tmux_socket]

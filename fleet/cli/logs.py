@@ -1,0 +1,110 @@
+"""What a session printed: its last lines, and with -f whatever comes next.
+
+Terminal control sequences are taken out; --raw leaves them in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from fleet.cli.common import Fail, Io, load_fleet, session_of
+from fleet.core.text import for_display
+
+BLOCK = 1 << 16
+POLL = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which session, how much, and whether to stay."""
+    parser.add_argument("name", metavar="NAME", help="an agent, a service or watchdog")
+    parser.add_argument("-f", "--follow", action="store_true", help="stay and print what comes")
+    parser.add_argument("-n", "--lines", type=count, default=100, metavar="N", help="how many lines (100)")
+    parser.add_argument("--raw", action="store_true", help="keep terminal control sequences")
+
+
+def count(text: str) -> int:
+    """A number of lines."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines")
+    return int(text)
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The tail of the log; a session that never wrote one is not as desired."""
+    fleet = load_fleet(args, io)
+    path = os.path.join(fleet.log_dir, "logs", f"{session_of(fleet, args.name)}.log")
+    show = decoded if args.raw else plain
+    file: BinaryIO
+    try:
+        file = open(path, "rb")  # noqa: SIM115  a follower may swap it for the file that replaced it
+    except FileNotFoundError:
+        raise Fail(f"{args.name} has no log yet: {path}", hint=f"agents.py up {args.name}") from None
+    try:
+        io.write(show(tail(file, args.lines)))
+        io.flush()
+        while args.follow and not io.gone:
+            file = follow(file, path, io, show)
+    finally:
+        file.close()
+    return 0
+
+
+def tail(file: BinaryIO, lines: int) -> bytes:
+    """The last lines, read from the end in blocks; leaves the file at its end."""
+    end = place = file.seek(0, os.SEEK_END)
+    found = b""
+    while place and found.count(b"\n") <= lines:
+        step = min(BLOCK, place)
+        place = file.seek(place - step)
+        found = file.read(step) + found
+    file.seek(end)
+    kept = found.splitlines(keepends=True)[-lines:] if lines else []
+    return b"".join(kept)
+
+
+def follow(file: BinaryIO, path: str, io: Io, show: Callable[[bytes], str]) -> BinaryIO:
+    """Print whole lines as they come, also after a truncation; returns the file that replaced this one."""
+    pending = b""
+    while not io.gone:
+        fresh = file.read(BLOCK)
+        if fresh:
+            whole, newline, pending = (pending + fresh).rpartition(b"\n")
+            io.write(show(whole + newline))
+            io.flush()
+        elif os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)
+            pending = b""
+        elif replaced(file, path):
+            file.close()
+            return open(path, "rb")
+        else:
+            io.check()
+            time.sleep(POLL)
+    return file
+
+
+def replaced(file: BinaryIO, path: str) -> bool:
+    """Whether the path now leads to another file."""
+    try:
+        now, ours = os.stat(path), os.fstat(file.fileno())
+    except FileNotFoundError:
+        return False
+    return (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino)
+
+
+def decoded(data: bytes) -> str:
+    """Bytes of a terminal as text; what is not UTF-8 stays visible."""
+    return data.decode("utf-8", "replace")
+
+
+def plain(data: bytes) -> str:
+    """Lines as a person would have read them: no control sequences, and nothing that was overwritten."""
+    shown = []
+    for line in decoded(data).splitlines():
+        written = [part for part in line.split("\r") if part]
+        shown.append(for_display(written[-1]).rstrip() + "\n" if written else "\n")
+    return "".join(shown)

@@ -1,0 +1,58 @@
+"""Check agents.toml: every error at once, each with its line, its key and what was expected.
+
+--resolved prints the configuration after defaults, profiles and paths were merged; --explain KEY tells
+what a key means, its type, its default and an example (no file needed).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from fleet import config
+from fleet.cli.common import Fail, Io, config_path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to print."""
+    parser.add_argument("--resolved", action="store_true", help="print the merged configuration as TOML")
+    parser.add_argument("--explain", metavar="KEY", help="what a key means, e.g. agent.watch")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """0 when the file is right, 2 when it is not."""
+    if args.explain:
+        return explain(args.explain, io)
+    path = config_path(args, io)
+    try:
+        fleet = config.load(path, strict=True)
+    except config.ConfigError as wrong:
+        if not args.json:
+            raise
+        io.json({"config": path, "valid": False, "errors": wrong.lines(), "warnings": []})
+        return 2
+    if args.json:
+        document = {"config": path, "valid": True, "errors": [], "warnings": list(fleet.warnings)}
+        io.json(document | ({"resolved": config.resolved(fleet)} if args.resolved else {}))
+        return 0
+    for warning in fleet.warnings:
+        io.warn(warning)
+    if args.resolved:
+        from fleet import bootstrap
+
+        bootstrap.enter(["tomli_w"])
+        import tomli_w
+
+        io.write(tomli_w.dumps(config.resolved(fleet)))
+        return 0
+    phases = len(fleet.loop.phases) if fleet.loop else 0
+    io.print(f"{path}: fine: {len(fleet.agents)} agents, {len(fleet.services)} services, {phases} phases")
+    return 0
+
+
+def explain(key: str, io: Io) -> int:
+    """What the field table says about a key."""
+    try:
+        io.print(config.explain(key))
+    except KeyError as unknown:
+        raise Fail(str(unknown.args[0] if unknown.args else key), code=2) from None
+    return 0
