@@ -14,7 +14,8 @@ from fleet.core.seen import Marker
 AHEAD = 24 * 3600.0  # nobody waits longer on one line's word
 
 _MARKER = re.compile(r"^[\s●⏺•✦*_`-]*WAITING-UNTIL:[\s*_`]*(?P<when>.*)$")
-_ISO = re.compile(r"\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?(?![\w:])")
+_TIME = r"\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?"
+_ISO = re.compile(rf"\d{{4}}-?\d\d-?\d\d(?:[T ]{_TIME})?(?![\w:])")
 
 
 def waiting_until(line: str, now: float) -> Marker | None:

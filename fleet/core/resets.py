@@ -39,7 +39,12 @@ _MONTH = rf"(?P<mon>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
 _WEEKDAY = rf"(?P<wd>{'|'.join(_WEEKDAYS)})(?:[a-z]*day)?\.?(?![a-z])"
-_DATES = (rf"{_MONTH}\s+{_DAY}(?![\d:]){_YEAR}", rf"{_DAY}\s+{_MONTH}{_YEAR}", r"(?P<ymd>\d{4}-\d\d-\d\d)(?!\d)")
+_DATES = (
+    rf"{_MONTH}\s+{_DAY}(?![\d:]){_YEAR}",
+    rf"{_DAY}\s+{_MONTH}{_YEAR}",
+    r"(?P<ymd>\d{4}-\d\d-\d\d)(?!\d)",
+)
+_ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?Z|[+-]\d\d:?\d\d)?)(?!\w)"
 _AT = r"[,;]?\s+(?:at\s+)?"
 _ZONE = (
     r"(?:\s*[\s(](?P<zone>(?-i:[A-Z]\w*(?:/[A-Z][\w+-]*)+|(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?"
@@ -203,7 +208,7 @@ def _form(pattern: str, instant: _Instant) -> tuple[re.Pattern[str], _Instant]:
 # Longest first: a time of day inside a date must not be read on its own.
 _FORMS: tuple[tuple[re.Pattern[str], _Instant], ...] = (
     _form(rf"(?:in|after)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
-    _form(rf"(?P<iso>\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?Z|[+-]\d\d:?\d\d)?)(?!\w){_ZONE}", _iso),
+    _form(rf"{_ISO}{_ZONE}", _iso),
     _form(r"(?P<epoch>1\d{9}(?:\d{3})?)(?![\w.-])", _epoch),
     *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}{_AT}{_CLOCK}{_ZONE}", _dated) for day in _DATES),
     *(_form(rf"{_CLOCK}\s+on\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),

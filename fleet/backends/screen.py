@@ -1,0 +1,261 @@
+"""What a screen says: one pure function from a profile and a capture to a Reading.
+
+A profile with patterns is read by structure (layout.py): each pattern looks at one region, and the first
+that matches in the order of RANK decides; a screen that matches nothing is unknown, never idle. A
+contract-style backend has only three regexes: not active is idle, and a limit or a fatal text counts only
+near the bottom of a screen that is not active.
+
+Regions a pattern may name:
+  live      the newest block since the last user's turn, if the CLI or the agent wrote it
+  status    the spinner or summary line below it
+  footer    each line below the composer
+  composer  the composer's first line
+  dialog    the text of an open dialog
+  end       the last lines of a program that is gone
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from fleet.backends.layout import Kind, Layout, Parts
+from fleet.core.markers import waiting_until
+from fleet.core.model import Backend, Dialog, Pattern
+from fleet.core.resets import parse_reset
+from fleet.core.seen import Marker, Reading, ScreenState
+
+CONTRACT_LINES = 15  # where a contract-style limit or fatal text still counts as now
+FOOTER_LINES = 4  # where footer_ui backends show activity
+EVIDENCE = 200
+
+# Who wins when several patterns match. A retry line also has a spinner; nothing final counts while working.
+RANK = {
+    state: i
+    for i, state in enumerate(
+        (
+            ScreenState.DEAD,
+            ScreenState.RETRYING,
+            ScreenState.WORKING,
+            ScreenState.LIMITED,
+            ScreenState.AUTH,
+            ScreenState.CONTEXT,
+            ScreenState.WEDGED,
+            ScreenState.ERROR,
+            ScreenState.ASKING,
+            ScreenState.STARTING,
+            ScreenState.UNKNOWN,
+            ScreenState.IDLE,
+            ScreenState.SHELL,
+        )
+    )
+}
+_DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
+_SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # who may be believed about the agent's own state
+
+_SPINNER = re.compile(r"[⠀-⣿·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
+_STILL = b"0123456789 \t\n|/\\-*"
+_DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
+_SHELL = re.compile(r"^(?:\S*[\w~)\]]\s?[$#%]|[$#%]|bash-[\d.]+[$#]|sh-[\d.]+[$#])$")
+# Below a marker only this may stand: rules and boxes, an empty prompt, a line of key hints.
+_CHROME = re.compile(
+    r"^[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|^\s*[│┃]?\s*[\u276f\u203a>$](?:\s|$)|^\s*[⏵?]|.*\b(?:shift\+tab|ctrl\+\w|esc) "
+)
+
+
+class _Rule:
+    """A pattern, compiled."""
+
+    __slots__ = ("name", "region", "search", "state", "unless")
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.name, self.region, self.state = pattern.name, pattern.region, ScreenState(pattern.state)
+        self.search = re.compile(pattern.re, re.MULTILINE).search
+        self.unless = re.compile(pattern.unless).search if pattern.unless else None
+
+
+class _Profile:
+    """Everything of a Backend that reading needs, compiled once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.layout = Layout(dict(backend.screen))
+        rules = [_Rule(p) for p in backend.patterns]
+        self.rules = sorted(rules, key=lambda rule: RANK[rule.state])
+        self.dialogs = [(re.compile(d.re, re.MULTILINE | re.DOTALL), d) for d in backend.dialogs]
+        self.active = re.compile(backend.active_re) if backend.active_re else None
+        self.limit = re.compile(backend.limit_re) if backend.limit_re else None
+        self.fatal = re.compile(backend.fatal_re) if backend.fatal_re else None
+
+
+_profiles: dict[int, _Profile] = {}
+_PROFILES_KEPT = 64
+
+
+def _profile(backend: Backend) -> _Profile:
+    """By identity, because hashing a whole profile would cost more than reading with it."""
+    kept = _profiles.get(id(backend))
+    if kept is None or kept.backend is not backend:
+        if len(_profiles) >= _PROFILES_KEPT:
+            _profiles.clear()
+        kept = _profiles[id(backend)] = _Profile(backend)
+    return kept
+
+
+def read(backend: Backend, screen: str, *, now: float, zone: str, cursor_y: int | None = None) -> Reading:
+    """What this screen says. `zone` is the host's, for banners that name none."""
+    del cursor_y  # no profile needs it so far
+    profile = _profile(backend)
+    lines = [line.rstrip() for line in screen.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not profile.rules:
+        return _read_contract(profile, lines, now, zone)
+    return _read_profile(profile, lines, now, zone)
+
+
+def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) -> Reading:
+    if not lines:
+        return Reading(ScreenState.STARTING, "blank", content_hash=_still([]))
+    gone = _DEAD.match(lines[-1])
+    if gone:
+        return _ended(profile, lines, gone)
+    parts = profile.layout.cut(lines)
+    state, pattern, line, until = _verdict(profile, parts, now, zone)
+    dialog = _dialog(profile, parts.dialog) if parts.dialog else None
+    if dialog and state is not ScreenState.LIMITED and state is not ScreenState.AUTH:
+        state, pattern, line = ScreenState.ASKING, dialog.name, _first(parts.dialog)
+    if state is ScreenState.UNKNOWN and parts.composer is None and _SHELL.match(lines[-1]):
+        state, pattern, line = ScreenState.SHELL, "shell", lines[-1]
+    return Reading(
+        state=state,
+        pattern=pattern,
+        line=_evidence(line),
+        until=until,
+        dialog=dialog.name if dialog else "",
+        key=dialog.key if dialog else "",
+        fix=dialog.fix if dialog else "",
+        draft=parts.draft,
+        marker=_marker(parts, now),
+        content_hash=_still(line for b in parts.live if b.kind is not Kind.STATUS for line in b.lines),
+    )
+
+
+def _verdict(
+    profile: _Profile, parts: Parts, now: float, zone: str
+) -> tuple[ScreenState, str, str, float | None]:
+    regions = _regions(parts)
+    for rule in profile.rules:
+        for text in regions.get(rule.region, ()):
+            if rule.search(text) and not (rule.unless and rule.unless(text)):
+                until = parse_reset(text, now=now, zone=zone) if rule.state in _DATED else None
+                if rule.state is not ScreenState.IDLE:
+                    return rule.state, rule.name, text, until
+                return _contract_beside(profile, parts, now, zone) or (rule.state, rule.name, text, until)
+    return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
+
+
+def _regions(parts: Parts) -> dict[str, list[str]]:
+    newest, status = parts.newest, parts.status
+    return {
+        "live": [newest.text] if newest and newest.kind in _SPOKEN else [],
+        "status": [status.text] if status else [],
+        "footer": parts.footer,
+        "composer": [parts.composer] if parts.composer is not None else [],
+        "dialog": [parts.dialog] if parts.dialog else [],
+    }
+
+
+def _contract_beside(
+    profile: _Profile, parts: Parts, now: float, zone: str
+) -> tuple[ScreenState, str, str, float | None] | None:
+    """A project's own active_re, limit_re and fatal_re, where the profile itself has nothing to report."""
+    newest, status = parts.newest, parts.status
+    if profile.active:
+        for text in ([status.text] if status else []) + parts.footer:
+            if profile.active.search(text):
+                return ScreenState.WORKING, "active_re", text, None
+    if newest and newest.kind in _SPOKEN:
+        head = newest.text if newest.kind is Kind.NOTICE else newest.lines[0]
+        if profile.fatal and profile.fatal.search(head):
+            return ScreenState.WEDGED, "fatal_re", head, None
+        if profile.limit and profile.limit.search(head):
+            return ScreenState.LIMITED, "limit_re", head, parse_reset(head, now=now, zone=zone)
+    return None
+
+
+def _read_contract(profile: _Profile, lines: list[str], now: float, zone: str) -> Reading:
+    filled = [line for line in lines if line]
+    tail = filled[-CONTRACT_LINES:]
+    state, pattern, line, until = ScreenState.IDLE, "", "", None
+    where = filled[-FOOTER_LINES:] if profile.backend.footer_ui else filled
+    active = profile.active and _last(profile.active, where)
+    fatal = profile.fatal and _last(profile.fatal, tail)
+    limit = profile.limit and _last(profile.limit, tail)
+    if active:
+        state, pattern, line = ScreenState.WORKING, "active_re", active
+    elif fatal:
+        state, pattern, line = ScreenState.WEDGED, "fatal_re", fatal
+    elif limit:
+        # A banner may go on in the next line, and the time often stands there.
+        at = len(tail) - 1 - tail[::-1].index(limit)
+        until = parse_reset(" ".join(text.strip() for text in tail[at : at + 2]), now=now, zone=zone)
+        state, pattern, line = ScreenState.LIMITED, "limit_re", limit
+    return Reading(
+        state=state,
+        pattern=pattern,
+        line=_evidence(line),
+        until=until,
+        marker=_last_marker(tail, now),
+        content_hash=_still(filled),
+    )
+
+
+def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
+    """The program is gone; its last words may say why."""
+    words = "\n".join(line for line in lines[-10:-1] if line)
+    for rule in profile.rules:
+        if rule.region == "end" and rule.search(words):
+            return Reading(rule.state, rule.name, _evidence(words), content_hash=_still(lines))
+    return Reading(ScreenState.DEAD, "exited", _evidence(words or gone[0]), content_hash=_still(lines))
+
+
+def _dialog(profile: _Profile, text: str) -> Dialog:
+    for expression, dialog in profile.dialogs:
+        if expression.search(text):
+            return dialog
+    return Dialog("unknown", "", fix="Answer the question in the agent's terminal.")
+
+
+def _marker(parts: Parts, now: float) -> Marker | None:
+    newest = parts.newest
+    return waiting_until(newest.last, now) if newest and newest.kind in {Kind.SAID, Kind.OTHER} else None
+
+
+def _last_marker(tail: list[str], now: float) -> Marker | None:
+    for line in reversed(tail):
+        marker = waiting_until(line, now)
+        if marker or not _CHROME.match(line):
+            return marker
+    return None
+
+
+def _last(expression: re.Pattern[str], lines: list[str]) -> str:
+    return next((line for line in reversed(lines) if expression.search(line)), "")
+
+
+def _first(text: str) -> str:
+    """The first line with words in it."""
+    return next((line for line in text.split("\n") if any(c.isalnum() for c in line)), "")
+
+
+def _still(lines: Iterable[str]) -> str:
+    """A hash that digits, clocks and spinners do not change: the same means nothing was written."""
+    text = "\n".join(line if line.isascii() else _SPINNER.sub("", line) for line in lines)
+    return blake2b(text.encode().translate(None, _STILL), digest_size=8).hexdigest()
+
+
+def _evidence(text: str) -> str:
+    line = " ".join(text.split())[:EVIDENCE]
+    return line if line.isprintable() else "".join(c for c in line if c.isprintable())
