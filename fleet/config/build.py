@@ -1,0 +1,208 @@
+"""The document as a Fleet: inheritance, paths, and every rule that looks at more than one key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from fleet.config.keys import BY_SECTION
+from fleet.config.loop import build_loop
+from fleet.config.problems import KeyPath, Report, nearest
+from fleet.config.profiles import Backends
+from fleet.config.reader import Reader
+from fleet.core.model import (
+    WATCHDOG,
+    AgentSpec,
+    Fleet,
+    Notify,
+    Price,
+    ServiceSpec,
+    Wake,
+    Watch,
+    WatchdogSpec,
+)
+
+_WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
+_REMOTE = re.compile(r"[^/]*:|[^/]+@[^/]+:")  # an address git understands, not a path of ours
+_TOP = ("watchdog", "defaults", "backend", "agent", "service", "loop", "notify", "price")
+_TABLES_OF_TABLES = ("backend", "price")
+
+
+class Build:
+    """One reading of one file. Holds what the parts need from each other."""
+
+    def __init__(self, document: dict[str, Any], path: str, report: Report, *, strict: bool,
+                 is_file: Callable[[str], bool], profiles: Mapping[str, dict[str, Any]] | None) -> None:
+        self.report = report
+        self.reader = Reader(report, strict=strict)
+        self.missing_file = report.error if strict else report.warn
+        self.is_file = is_file
+        self.document = document
+        self.config_path = os.path.abspath(path)
+        for name in document:
+            if name not in _TOP:
+                self.reader.unknown(name, _TOP, (name,))
+        self.defaults = self.reader.table("defaults", document.get("defaults", {}), ("defaults",))
+        self.prefix: str = self.defaults["session_prefix"]
+        self.project_dir = os.path.dirname(self.config_path)
+        self.project_dir = self.path(self.defaults["project_dir"], ("defaults", "project_dir"))
+        self.log_dir = self.path(self.defaults["log_dir"], ("defaults", "log_dir"))
+        self.backends = Backends(self.section("backend"), self.reader, profiles)
+
+    def fleet(self) -> Fleet:
+        """Everything, checked. Only to be used when the report has no errors."""
+        agents = tuple(self._agent(row, index) for index, row in enumerate(self._rows("agent")))
+        services = tuple(self._service(row, index) for index, row in enumerate(self._rows("service")))
+        self._names_are_unique(agents, services)
+        watchdog = self.reader.table("watchdog", self.document.get("watchdog", {}), ("watchdog",))
+        loop, loop_logs_tokens = build_loop(self, agents)
+        watchdog["log_tokens"] = watchdog["log_tokens"] or loop_logs_tokens
+        notify = self.reader.tables("notify", self.document.get("notify", []), ("notify",))
+        for index, row in enumerate(notify):
+            self._notify_is_whole(row, index)
+        return Fleet(
+            config_path=self.config_path,
+            project_dir=self.project_dir,
+            session_prefix=self.prefix,
+            log_dir=self.log_dir,
+            tmux_socket=self.defaults["tmux_socket"] or f"ao-{self.prefix.rstrip('-_')}",
+            project_id=project_id(self.config_path, self.prefix),
+            watchdog=WatchdogSpec(**watchdog),
+            backends=self.backends.made(),
+            agents=agents,
+            services=services,
+            loop=loop,
+            notify=tuple(Notify(**row) for row in notify),
+            prices=tuple(
+                Price(model=model, **self.reader.table("price", raw, ("price", model)))
+                for model, raw in self.section("price").items()
+            ),
+        )
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A table of tables, such as [backend.NAME]."""
+        raw = self.document.get(name, {})
+        if isinstance(raw, dict):
+            return raw
+        self.report.error((name,), "expected tables", f"write [{name}.NAME]")
+        return {}
+
+    def path(self, written: str, where: KeyPath, base: str = "") -> str:
+        """A path as the file means it: ~ expanded, relative to the project."""
+        if written.startswith("~"):
+            expanded = os.path.expanduser(written)
+            if expanded.startswith("~"):
+                self.report.error(where, f'"{written}" names a home directory that is not known')
+            written = expanded
+        return os.path.normpath(os.path.join(base or self.project_dir, written))
+
+    def file(self, written: str, where: KeyPath) -> str:
+        """A path whose file should be there; without it an agent would have nothing to read."""
+        if not written:
+            return ""
+        path = self.path(written, where)
+        if not self.is_file(path):
+            self.missing_file(where, f"there is no file {path}", "paths are relative to the project directory")
+        return path
+
+    def _rows(self, section: str) -> list[dict[str, Any]]:
+        return self.reader.tables(section, self.document.get(section, []), (section,))
+
+    def _agent(self, row: dict[str, Any], index: int) -> AgentSpec:
+        where: KeyPath = ("agent", index)
+        written = _written(self.document["agent"][index])
+        for name, key in BY_SECTION["agent"].items():
+            if key.inherited and name not in written:
+                row[name] = self.defaults[name]
+        if "env" in written:
+            row["env"] = tuple((dict(self.defaults["env"]) | dict(row["env"])).items())
+        self._prompt_is_clear(row, written, where)
+        row["backend"] = self._backend(row, where)
+        row["watch"] = self._watch(row, written)
+        row["dir"] = self.path(row["dir"], (*where, "dir"))
+        row["session"] = row["session"] or self.prefix + row["name"]
+        row["wake"] = self._wake(row["wake"], (*where, "wake"))
+        row["prompt_file"] = self.file(row["prompt_file"], (*where, "prompt_file"))
+        row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
+        if row["clone"] and not _REMOTE.match(row["clone"]):
+            row["clone"] = self.path(row["clone"], (*where, "clone"))
+        return AgentSpec(**row)
+
+    def _backend(self, row: dict[str, Any], where: KeyPath) -> str:
+        name: str = row["backend"]
+        where = (*where, "backend")
+        if not name:
+            self.report.error(where, "the agent has no backend", 'set it here or as [defaults] backend = "claude"')
+            return ""
+        backend = self.backends.get(name)
+        if backend is None:
+            self.report.error(where, f'there is no backend "{name}", neither here nor shipped',
+                              nearest(name, self.backends.known()))
+        elif row["resume"] and not backend.supports_resume:
+            self.report.warn((*where[:-1], "resume"), f'has no effect: the backend "{name}" cannot resume',
+                             "set supports_resume and resume_flag there, or drop it")
+        return name
+
+    def _watch(self, row: dict[str, Any], written: dict[str, Any]) -> Watch:
+        """A task that inherited heal would run again and again, so only its own word counts."""
+        inherited = row["watch"] if row["kind"] != "task" or "watch" in written else ""
+        return cast("Watch", inherited or _WATCH_BY_KIND[row["kind"]])
+
+    def _wake(self, raw: Any, where: KeyPath) -> Wake | None:
+        if raw is None:
+            return None
+        row = self.reader.table("agent.wake", raw, where)
+        return Wake(row["interval"], self.file(row["prompt_file"], (*where, "prompt_file")))
+
+    def _prompt_is_clear(self, row: dict[str, Any], written: dict[str, Any], where: KeyPath) -> None:
+        if row["prompt"] and row["prompt_file"]:
+            self.report.error((*where, "prompt"), "prompt and prompt_file are both set", "keep one of them")
+        if row["kind"] == "loop":
+            for key in ("prompt", "prompt_file"):
+                if row[key]:
+                    self.report.warn((*where, key), "has no effect: a loop agent's prompt is made from "
+                                     "kickoff_template and its role file")
+        elif row["role"] and "kind" not in written:
+            self.report.warn((*where, "role"), "is set, but the agent is not part of the loop",
+                             'write kind = "loop", or kind = "persistent" to say that you mean it')
+
+    def _service(self, row: dict[str, Any], index: int) -> ServiceSpec:
+        where: KeyPath = ("service", index)
+        row["session"] = row["session"] or self.prefix + row["name"]
+        row["dir"] = self.path(row["dir"], (*where, "dir"))
+        row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
+        return ServiceSpec(**row)
+
+    def _names_are_unique(self, agents: tuple[AgentSpec, ...], services: tuple[ServiceSpec, ...]) -> None:
+        """File systems and people do not tell A from a, so neither may two names."""
+        names = {WATCHDOG: "the supervisor itself"}
+        sessions = {f"{self.prefix}{WATCHDOG}".lower(): "the supervisor itself"}
+        kinds: tuple[tuple[str, tuple[AgentSpec | ServiceSpec, ...]], ...] = (("agent", agents), ("service", services))
+        for section, specs in kinds:
+            for index, spec in enumerate(specs):
+                if not spec.name:
+                    continue  # missing or faulty: already reported
+                place = f"{section}[{index}]"
+                for key, word, taken in (("name", spec.name, names), ("session", spec.session, sessions)):
+                    owner = taken.setdefault(word.lower(), place)
+                    if owner != place and (key == "name" or names[spec.name.lower()] == place):
+                        self.report.error((section, index, key), f'"{word}" is already taken by {owner}',
+                                          "names and sessions are unique, whatever their case")
+
+    def _notify_is_whole(self, row: dict[str, Any], index: int) -> None:
+        if row["to"] == "command" and not row["command"]:
+            self.report.error(("notify", index, "command"), 'is required when to = "command"')
+
+
+def _written(raw: Any) -> dict[str, Any]:
+    return raw if isinstance(raw, dict) else {}
+
+
+def project_id(config_path: str, prefix: str) -> str:
+    """Stamped on every session, so that we never touch one of another project."""
+    from hashlib import sha256
+
+    identity = f"{os.path.realpath(config_path)}\0{prefix}"
+    return sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -1,0 +1,85 @@
+"""Find, read and understand an agents.toml."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleet.config import toml
+from fleet.config.build import Build
+from fleet.config.problems import ConfigError, Problem, Report, placed
+from fleet.core.model import Fleet
+
+FILE_NAME = "agents.toml"
+SIZE_CAP = 256 * 1024
+
+
+def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
+    """The config to use, and whether it is the fallback beside the launcher.
+
+    A file that was named, or that is here but broken, is never passed over for another one.
+    """
+    if given is not None:
+        return os.path.join(cwd, os.path.expanduser(given)), False
+    here = os.path.join(cwd, FILE_NAME)
+    if os.path.lexists(here):
+        return here, False
+    beside = os.path.join(os.path.realpath(launcher_dir), FILE_NAME)
+    if os.path.lexists(beside):
+        return beside, True
+    raise ConfigError([Problem(here, None, "", "there is no config here, nor one beside agents.py",
+                               "give --config PATH, or run: agents.py init")])
+
+
+def load(path: str, *, strict: bool = False) -> Fleet:
+    """The fleet that a file declares. Raises ConfigError with everything that is wrong."""
+    return parse(_text(path), path, strict=strict)
+
+
+def parse(text: str, path: str, *, strict: bool = False, is_file: Callable[[str], bool] = os.path.isfile,
+          profiles: Mapping[str, dict[str, Any]] | None = None) -> Fleet:
+    """The same for a text that was already read; `profiles` stand in for the shipped ones."""
+    document, text = toml.read(text, path)
+    report = Report()
+    fleet = Build(document, path, report, strict=strict, is_file=is_file, profiles=profiles).fleet()
+    lines = toml.Lines(text, document)
+    if report.errors:
+        raise ConfigError(placed(report.errors, path, lines))
+    if report.warnings:
+        return replace(fleet, warnings=tuple(map(str, placed(report.warnings, path, lines))))
+    return fleet
+
+
+def _text(path: str) -> str:
+    """The bytes of a regular file of sane size, as text; a pipe or a device must not block us."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise _unreadable(path, "there is no such file", "give --config PATH, or run: agents.py init") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            inside = os.path.join(path, FILE_NAME)
+            raise _unreadable(path, "is a directory", f"did you mean {inside}?")
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(path, "is not a regular file")
+        try:
+            data = file.read(SIZE_CAP + 1)
+        except OSError as error:
+            raise _unreadable(path, f"cannot be read: {error.strerror}") from None
+    if len(data) > SIZE_CAP:
+        raise _unreadable(path, f"is larger than {SIZE_CAP // 1024} KiB", "keep long prompts in files of their own")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError([Problem(path, line, "", "is not valid UTF-8", "save the file as UTF-8")]) from None
+
+
+def _unreadable(path: str, text: str, hint: str = "") -> ConfigError:
+    return ConfigError([Problem(path, None, "", text, hint)])

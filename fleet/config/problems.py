@@ -1,0 +1,91 @@
+"""What is wrong with a config, said so that it can be mended without reading anything else.
+
+A reader collects every problem before it gives up: mending a file one error at a time is a chore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault: where it is, what was expected, what to do."""
+
+    path: str
+    line: int | None
+    key: str
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        parts = (place, self.key, self.text) if self.key else (place, self.text)
+        return ": ".join(parts) + (f" ({self.hint})" if self.hint else "")
+
+
+class ConfigError(Exception):
+    """The file cannot be used. Carries all that is wrong with it, not only the first fault."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        return [str(problem) for problem in self.problems]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem that does not know its line yet: lines are looked up only when there is something to say."""
+
+    where: KeyPath
+    text: str
+    hint: str = ""
+
+
+class Report:
+    """Collects findings while a file is read."""
+
+    def __init__(self) -> None:
+        self.errors: list[Finding] = []
+        self.warnings: list[Finding] = []
+
+    def error(self, where: KeyPath, text: str, hint: str = "") -> None:
+        self.errors.append(Finding(where, text, hint))
+
+    def warn(self, where: KeyPath, text: str, hint: str = "") -> None:
+        self.warnings.append(Finding(where, text, hint))
+
+
+def placed(findings: Iterable[Finding], path: str, line_of: Callable[[KeyPath], int | None]) -> list[Problem]:
+    """Findings with file and line, in the order of the file."""
+    problems = [Problem(path, line_of(f.where), spell(f.where), f.text, f.hint) for f in findings]
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def spell(where: KeyPath) -> str:
+    """A key as people write it: agent[1].wake.interval."""
+    out = ""
+    for part in where:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            word = part if part and part.replace("-", "").replace("_", "").isalnum() else f'"{part}"'
+            out += f".{word}" if out else word
+    return out
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The hint for a word that is not in a closed set."""
+    import difflib
+
+    choices = sorted(known)
+    folded = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    if close:
+        return f'did you mean "{folded[close[0]]}"?'
+    return f"known: {', '.join(choices)}" if choices else ""

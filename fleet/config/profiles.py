@@ -1,0 +1,143 @@
+"""Backends: a project's tables over the shipped profiles.
+
+A profile is a TOML file with the keys of a [backend.NAME] table. Only the profiles that a fleet
+uses are read, because reading TOML is the dearest part of a start.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.config.keys import BY_SECTION
+from fleet.config.problems import ConfigError, KeyPath, Problem, Report, nearest, spell
+from fleet.config.reader import DEFAULTS, Reader
+from fleet.config.schema import NAME
+from fleet.core.model import Backend, Dialog, Pattern
+
+SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "backends")
+
+# How an inherited value and a project's own are put together; any other key is simply replaced.
+_BY_KEY = ("env", "screen")
+_BY_NAME: dict[str, type[Pattern] | type[Dialog]] = {"patterns": Pattern, "dialogs": Dialog}
+
+
+def shipped_names(directory: str = SHIPPED) -> list[str]:
+    """The profiles that come with the engine."""
+    return sorted(entry[:-5] for entry in os.listdir(directory) if entry.endswith(".toml"))
+
+
+def shipped(name: str, directory: str = SHIPPED) -> dict[str, Any] | None:
+    """The raw profile of that name, or nothing."""
+    path = os.path.join(directory, f"{name}.toml")
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigError([Problem(path, None, "", f"the shipped profile cannot be read: {error}",
+                                   "the engine's checkout is damaged; check it out again")]) from None
+
+
+class Backends:
+    """All backends of one file, each made when it is first asked for."""
+
+    def __init__(self, tables: dict[str, Any], reader: Reader, profiles: Mapping[str, dict[str, Any]] | None) -> None:
+        self._reader = reader
+        self._profiles = profiles
+        self._values: dict[str, dict[str, Any]] = {}
+        self._made: dict[str, Backend] = {}
+        self._tables: dict[str, dict[str, Any]] = {}
+        for name, raw in tables.items():
+            where = ("backend", name)
+            if not NAME.fullmatch(name):
+                reader.report.error(where, "a backend's name holds only letters, digits, - and _")
+            self._tables[name] = _given(raw, where, reader)
+        for name in self._tables:
+            self.get(name)
+
+    def get(self, name: str) -> Backend | None:
+        """The backend of that name, or nothing when neither the file nor the engine has one."""
+        if name not in self._made and (values := self._resolve(name, ())) is not None:
+            self._made[name] = Backend(name=name, **values)
+        return self._made.get(name)
+
+    def made(self) -> tuple[Backend, ...]:
+        """Every backend that was declared or asked for, in that order."""
+        return tuple(self._made.values())
+
+    def known(self) -> set[str]:
+        """All names that may be asked for."""
+        return set(self._tables) | set(shipped_names() if self._profiles is None else self._profiles)
+
+    def _resolve(self, name: str, heirs: tuple[str, ...]) -> dict[str, Any] | None:
+        if name in self._values:
+            return self._values[name]
+        own = self._tables.get(name)
+        base = self._base(name, own, heirs)
+        if own is None and base is None:
+            return None
+        values = merge(base or DEFAULTS["backend"], own or {})
+        if own is not None and base is None and "bin" not in own:
+            self._reader.missing(BY_SECTION["backend"]["bin"], ("backend", name))
+        self._values[name] = values
+        return values
+
+    def _base(self, name: str, own: dict[str, Any] | None, heirs: tuple[str, ...]) -> dict[str, Any] | None:
+        parent = (own or {}).get("inherits", "") or name
+        if parent == name:
+            return self._shipped(name)
+        where = ("backend", name, "inherits")
+        if parent in heirs:
+            self._reader.report.error(where, f"goes round in a circle: {' > '.join((*heirs, name, parent))}")
+            return DEFAULTS["backend"]
+        base = self._resolve(parent, (*heirs, name))
+        if base is None:
+            self._reader.report.error(where, f'there is no backend "{parent}" to inherit from',
+                                      nearest(parent, self.known() - {name}))
+            return DEFAULTS["backend"]
+        return base
+
+    def _shipped(self, name: str) -> dict[str, Any] | None:
+        raw = self._profiles.get(name) if self._profiles is not None else shipped(name)
+        return None if raw is None else profile_values(name, raw)
+
+
+def profile_values(name: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """A shipped profile in normal form. A fault in it is ours, and is reported as such."""
+    report = Report()
+    given = _given(raw, (), Reader(report, strict=True, trusted=True))
+    if report.errors:
+        path = os.path.join(SHIPPED, f"{name}.toml")
+        raise ConfigError(Problem(path, None, spell(f.where), f.text, f.hint) for f in report.errors)
+    return DEFAULTS["backend"] | given
+
+
+def merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """An inherited backend with a project's own keys over it."""
+    merged = base | own
+    for key in _BY_KEY:
+        if key in own:
+            merged[key] = tuple((dict(base[key]) | dict(own[key])).items())
+    for key in _BY_NAME:
+        if key in own:
+            merged[key] = tuple(({item.name: item for item in (*base[key], *own[key])}).values())
+    merged["inherits"] = own.get("inherits", "")
+    return merged
+
+
+def _given(raw: Any, where: KeyPath, reader: Reader) -> dict[str, Any]:
+    """The written keys of a backend, its lists of tables as patterns and dialogs."""
+    given = reader.given("backend", raw, where)
+    for key, make in _BY_NAME.items():
+        if key not in given:
+            continue
+        rows = reader.tables(f"backend.{key}", given[key], (*where, key))
+        for index, row in enumerate(rows):
+            if row["name"] in {earlier["name"] for earlier in rows[:index]}:
+                reader.report.error((*where, key, index, "name"), f'"{row["name"]}" is already taken in this list')
+        given[key] = tuple(make(**row) for row in rows)
+    return given

@@ -1,0 +1,116 @@
+"""One table of the file, held against the schema: normal values out, every fault reported.
+
+A faulty value is reported and replaced by its default, so that reading goes on and finds the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet.config import schema
+from fleet.config.keys import BY_SECTION, SECTIONS
+from fleet.config.problems import KeyPath, Report, nearest
+from fleet.config.schema import REQUIRED, Key, Type, Wrong
+
+_TYPE_NAMES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",
+               dict: "a table"}  # fmt: skip
+
+
+def _defaults() -> dict[str, dict[str, Any]]:
+    return {
+        section: {name: "" if key.default is REQUIRED else key.default for name, key in keys.items()}
+        for section, keys in BY_SECTION.items()
+    }
+
+
+DEFAULTS: dict[str, dict[str, Any]] = _defaults()
+_REQUIRED = {
+    section: tuple(name for name, key in keys.items() if key.default is REQUIRED)
+    for section, keys in BY_SECTION.items()
+}
+
+
+class Reader:
+    """Reads tables by the schema. `strict` turns unknown keys into errors; `trusted` skips the checks.
+
+    A shipped profile is trusted: its checks are tests of ours, not work for every start.
+    """
+
+    def __init__(self, report: Report, *, strict: bool, trusted: bool = False) -> None:
+        self.report = report
+        self._odd = report.error if strict else report.warn
+        self._trusted = trusted
+
+    def table(self, section: str, raw: Any, where: KeyPath) -> dict[str, Any]:
+        """All keys of one table, defaults filled in."""
+        given = self.given(section, raw, where)
+        if isinstance(raw, dict):
+            for name in _REQUIRED[section]:
+                if name not in raw:
+                    self.missing(BY_SECTION[section][name], where)
+        return DEFAULTS[section] | given
+
+    def tables(self, section: str, raw: Any, where: KeyPath) -> list[dict[str, Any]]:
+        """A list of tables, each with its defaults."""
+        if not isinstance(raw, list):
+            header = SECTIONS[section][0]
+            hint = f"write {header}" if header.startswith("[[") else ""
+            self.report.error(where, f"expected {Type.TABLES.value}, got {_kind_of(raw)}", hint)
+            return []
+        return [self.table(section, item, (*where, index)) for index, item in enumerate(raw)]
+
+    def given(self, section: str, raw: Any, where: KeyPath) -> dict[str, Any]:
+        """Only the keys that are written down, in normal form."""
+        if not isinstance(raw, dict):
+            self.report.error(where, f"expected {Type.TABLE.value}, got {_kind_of(raw)}",
+                              f"write {SECTIONS[section][0]}")
+            return {}
+        keys = BY_SECTION[section]
+        values: dict[str, Any] = {}
+        for name, value in raw.items():
+            key = keys.get(name)
+            if key is None:
+                self.unknown(name, keys, (*where, name))
+            elif self._accept(key, value, (*where, name), values):
+                pass
+        return values
+
+    def unknown(self, name: str, known: Any, where: KeyPath) -> None:
+        self._odd(where, "there is no such key", nearest(name, known))
+
+    def missing(self, key: Key, where: KeyPath) -> None:
+        self.report.error((*where, key.name), f"is required: {key.text}",
+                          f"write {key.name} = {key.example}" if key.example else "")
+
+    def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> bool:
+        try:
+            normal = schema.convert(key.type, value)
+        except Wrong as wrong:
+            said = str(wrong) or f"expected {key.type.value}, got {_kind_of(value)}"
+            self.report.error(where, said, f"such as {key.example}" if key.example and not str(wrong) else "")
+            return False
+        if not self._trusted and (fault := _fault(key, normal)):
+            text, hint = fault
+            self.report.error(where, text, hint)
+            return False
+        values[key.name] = normal
+        return True
+
+
+def _fault(key: Key, value: Any) -> tuple[str, str] | None:
+    if key.choices and value not in key.choices:
+        return f'"{value}" is not one of {", ".join(key.choices)}', nearest(value, key.choices)
+    if key.type is Type.REGEX and (said := schema.regex(value)):
+        return said, "single quotes keep backslashes as they are"
+    if key.check and (said := key.check(value)):
+        return said, f"such as {key.example}" if key.example else ""
+    return None
+
+
+def _kind_of(value: Any) -> str:
+    name = _TYPE_NAMES.get(type(value), "a date or time")
+    if isinstance(value, bool):
+        return f"{name} ({str(value).lower()})"
+    if isinstance(value, str):
+        return f'{name} ("{value[:40]}{"..." if len(value) > 40 else ""}")'  # noqa: PLR2004
+    return f"{name} ({value})" if isinstance(value, int | float) and abs(value) < 10**40 else name

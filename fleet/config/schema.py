@@ -1,0 +1,218 @@
+"""What a key may hold. The keys themselves are the table in keys.py; everything else follows from it:
+validation, defaults, `validate --explain`, docs/config.md and the JSON schema.
+
+A converter takes a parsed value and gives the normal form (tuples, floats), or raises Wrong with
+what was expected. A check looks at a normal form and gives "" or what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+Check = Callable[[Any], str]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+FOREVER = 1_000_000_000  # the longest duration we take: thirty years, and no timer overflows
+_SOCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUIET = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
+_BAD_REF = re.compile(r"^[-/.]|\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|\.lock$|[/.]$")
+_KEY = re.compile(
+    r"(?:[CMS]-)*(?:[A-Za-z0-9]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End"
+    r"|PageUp|PgUp|PPage|PageDown|PgDn|NPage|Insert|IC|Delete|DC|F1?\d)",
+    re.IGNORECASE,
+)
+
+
+class Type(Enum):
+    """The closed set of things a key may hold; the value is how it reads in a message."""
+
+    STRING = "a string"
+    PATH = "a path (a string)"
+    REGEX = "a regular expression (a string)"
+    FLAG = "true or false"
+    SECONDS = "a number of seconds"
+    COUNT = "a whole number"
+    AMOUNT = "a number"
+    STRINGS = "a list of strings"
+    NAMES = "a name or a list of names"
+    WORDS = "a table of strings"
+    TABLE = "a table"
+    TABLES = "a list of tables"
+
+
+class Required(Enum):
+    """The default of a key that has none."""
+
+    REQUIRED = "required"
+
+
+REQUIRED: Final = Required.REQUIRED
+
+
+class Key(NamedTuple):
+    """One key: where it stands, what it holds, what it means."""
+
+    section: str
+    name: str
+    type: Type
+    default: Any
+    text: str
+    example: str = ""
+    check: Check | None = None
+    choices: tuple[str, ...] = ()
+    derived: str = ""  # in words, where the default is worked out from other keys
+    inherited: bool = False  # [defaults] may hold it for every agent
+
+
+class Wrong(Exception):
+    """The value is not of the key's type."""
+
+
+def convert(type_: Type, value: Any) -> Any:
+    """The normal form of a value of that type, or Wrong."""
+    return _CONVERT[type_](value)
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Wrong
+    if "\0" in value:
+        raise Wrong("must not contain a NUL character")
+    return value
+
+
+def _path(value: Any) -> str:
+    text = _string(value)
+    if "\n" in text or "\r" in text:
+        raise Wrong("a path must not contain a line break")
+    return text
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Wrong
+    if not -FOREVER <= value <= FOREVER:  # also refuses nan
+        raise Wrong(f"must be a number of at most {FOREVER}")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Wrong
+    return int(_number(value))
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise Wrong
+    return tuple(_string(item) for item in value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) and "\0" not in value else _strings(value)
+
+
+def _words(value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        raise Wrong
+    return tuple((_string(key), _string(item)) for key, item in value.items())
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Wrong
+    return value
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        raise Wrong
+    return [_table(item) for item in value]
+
+
+_CONVERT: dict[Type, Callable[[Any], Any]] = {
+    Type.STRING: _string, Type.PATH: _path, Type.REGEX: _string, Type.FLAG: _flag, Type.SECONDS: _number,
+    Type.COUNT: _count, Type.AMOUNT: _number, Type.STRINGS: _strings, Type.NAMES: _names, Type.WORDS: _words,
+    Type.TABLE: _table, Type.TABLES: _tables,
+}  # fmt: skip
+
+
+# Checks: "" or what is wrong.
+
+def positive(value: float) -> str:
+    return "" if value > 0 else "must be greater than 0"
+
+
+def not_negative(value: float) -> str:
+    return "" if value >= 0 else "must not be negative"
+
+
+def filled(value: str) -> str:
+    return "" if value.strip() else "must not be empty"
+
+
+def one_line(value: str) -> str:
+    return filled(value) or ("must be one line" if len(value.splitlines()) > 1 else "")
+
+
+def regex(value: str) -> str:
+    try:
+        re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"not a valid regular expression: {error}"
+    return ""
+
+
+def name(value: str) -> str:
+    """A word that tmux keeps as it is and that is safe as a file name."""
+    if NAME.fullmatch(value):
+        return ""
+    if "." in value or ":" in value:
+        return 'must not contain "." or ":": tmux turns both into "_", and the session would never be found again'
+    if len(value) > 48:  # noqa: PLR2004 (NAME says so)
+        return "must have at most 48 characters"
+    return "must start with a letter or digit and hold only letters, digits, - and _"
+
+
+def socket(value: str) -> str:
+    return "" if _SOCKET.fullmatch(value) else (
+        "must be a tmux socket name (letters, digits, -, _ and ., not a path), or \"default\"")
+
+
+def variables(value: Any) -> str:
+    """Names of environment variables: a list of them, or a table whose keys they are."""
+    names = [item if isinstance(item, str) else item[0] for item in value]
+    bad = [word for word in names if not _VARIABLE.fullmatch(word)]
+    return f'"{bad[0]}" cannot be the name of an environment variable' if bad else ""
+
+
+def tmux_key(value: str) -> str:
+    return "" if not value or _KEY.fullmatch(value) else f'"{value}" is not a tmux key such as Enter, C-m or Escape'
+
+
+def tmux_keys(value: tuple[str, ...]) -> str:
+    return next((fault for key in value if (fault := tmux_key(key) if key else "a key must not be empty")), "")
+
+
+def branch(value: str) -> str:
+    return "must be a branch name that git accepts" if _BAD_REF.search(value) else ""
+
+
+def quiet_hours(value: str) -> str:
+    return "" if not value or _QUIET.fullmatch(value) else "must be a span of hours such as 22:00-07:00"
+
+
+def label(value: str) -> str:
+    """An id that can be shown, compared and used as a file name."""
+    fault = one_line(value)
+    return fault or ("must not contain a slash or start with a dot" if "/" in value or value[0] == "." else "")
