@@ -147,7 +147,7 @@ class RealDisk:
             info = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileStat(info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
+        return FileStat(info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode, info.st_uid)
 
     def names(self, path: str) -> tuple[str, ...]:
         """Names in a directory, sorted; empty when it does not exist."""

@@ -36,6 +36,7 @@ class FileStat:
     mtime_ns: int
     inode: int
     mode: int
+    uid: int = -1  # owner; -1 where it does not matter
 
 
 class Tmux(Protocol):

@@ -1,0 +1,266 @@
+"""Carry out actions, verbs' and watchdog's alike: look again, put the intent on record, act, say how it went.
+
+What is expected and not found is STALE: nothing is done, and the next look decides anew. Files that a
+start needs are written before tmux is asked; what the operator wants is read once more in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleet.core.actions import Action, Keep, Paste, Press, Remove, Signal, Start
+from fleet.core.codec import to_plain
+from fleet.core.kickoff import continue_line
+from fleet.core.memory import Message, Run
+from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.rules.outbox import tail_of
+from fleet.core.seen import PaneRef
+from fleet.journal.intents import Intent
+from fleet.world.launch import compose, compose_service, server_env
+from fleet.world.ports import Launch, Unavailable
+from fleet.world.prompts import NoPrompt, prompt_for
+from fleet.world.records import Records
+from fleet.world.world import House, World
+
+ARG_MAX = 120_000  # a kickoff longer than this goes as a pointer to its file
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One start: whom, why, and what it takes the place of."""
+
+    spec: AgentSpec | ServiceSpec
+    cause: str
+    replace: PaneRef | None = None
+    resume: bool = True
+    phase: str = ""
+    planned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How an effect went. `stale`: the world had changed, nothing was done. `fatal`: a retry cannot help."""
+
+    ok: bool
+    why: str = ""
+    stale: bool = False
+    fatal: bool = False
+    run: Run | None = None
+
+
+@dataclass(slots=True)
+class Ready:
+    """A start with all its files written."""
+
+    order: Order
+    run: Run
+    launch: Launch
+
+
+@dataclass(slots=True)
+class Performer:
+    """Hands of the supervisor."""
+
+    world: World
+    house: House
+    records: Records
+    adapters: Mapping[str, Callable[[], dict[str, object]]] = field(default_factory=dict)  # settings makers
+
+    # --- starting -----------------------------------------------------------------------------------
+
+    def start(self, fleet: Fleet, orders: Sequence[Order], wanted: Callable[[str], bool]) -> dict[str, Done]:
+        """Start all of these in one batch; `wanted` is asked again at the last moment."""
+        results: dict[str, Done] = {}
+        with self.world.lock():
+            names = frozenset(server_env(fleet, self.world.environ))
+            ready: list[Ready] = []
+            for order in orders:
+                if not wanted(order.spec.name):
+                    results[order.spec.name] = Done(ok=False, why="nobody wants it up any more", stale=True)
+                    continue
+                made = self._prepare(fleet, order, names)
+                if isinstance(made, Done):
+                    results[order.spec.name] = made
+                else:
+                    ready.append(made)
+            results.update(self._create(ready))
+        return results
+
+    def _create(self, ready: list[Ready]) -> dict[str, Done]:
+        if not ready:
+            return {}
+        self.world.point("start.intent")
+        noted = [Intent("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready]
+        ids = self.house.intents.begin_all(noted)
+        self.world.point("start.remove")
+        old = [r.order.replace for r in ready if r.order.replace is not None]
+        try:
+            if old:
+                self.world.tmux.remove(old)
+            self.world.point("start.create")
+            said = self.world.tmux.create([r.launch for r in ready])
+        except Unavailable as error:
+            said = dict.fromkeys((r.launch.session for r in ready), f"unknown: {error}")
+        self.world.point("start.created")
+        results: dict[str, Done] = {}
+        for one, intent in zip(ready, ids, strict=True):
+            why = said.get(one.launch.session, "tmux did not say")
+            self.house.intents.end(intent, why or "started")
+            kind = "service" if isinstance(one.order.spec, ServiceSpec) else "agent"
+            if not why:
+                self.house.events.record(
+                    f"{kind}.started", agent=one.order.spec.name, reason=one.order.cause, run=one.run.id,
+                    model=one.run.model, phase=one.run.phase, resumed=one.run.resumed,
+                )
+            results[one.order.spec.name] = Done(ok=not why, why=why, stale=why == "exists", run=one.run)
+        return results
+
+    def _prepare(self, fleet: Fleet, order: Order, server_names: frozenset[str]) -> Ready | Done:
+        """Write everything the start needs; a Done says why it cannot be."""
+        spec = order.spec
+        identity = self.world.draw()[:16]
+        try:
+            if isinstance(spec, ServiceSpec):
+                script = compose_service(fleet, spec, run=identity, server_names=server_names)
+                run = Run(identity, spec.session, self.world.clock.wall(), print=fingerprint(fleet, spec), why=order.cause)
+            else:
+                why = self.world.preflight(fleet, spec)
+                if why:
+                    return Done(ok=False, why=why, fatal=True)
+                run, script = self._agent_files(fleet, spec, order, identity, server_names)
+            path = self.house.path(f"launch-{spec.session}.sh")
+            self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
+            self.records.save_run(run)
+        except NoPrompt as error:
+            return Done(ok=False, why=str(error), fatal=True)
+        env = server_env(fleet, self.world.environ)
+        return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
+
+    def _agent_files(
+        self, fleet: Fleet, agent: AgentSpec, order: Order, identity: str, server_names: frozenset[str]
+    ) -> tuple[Run, str]:
+        backend = fleet.backend_of(agent)
+        store = self.house.store
+        known = (store.read_text(f"{agent.name}.id") or "").strip()
+        can_resume = agent.resume and backend.supports_resume and bool(known)
+        resume_id = known if can_resume and order.resume else ""
+        if can_resume and not order.resume:
+            self.world.disk.rename(self.house.path(f"{agent.name}.id"), self.house.path(f"{agent.name}.id.set-aside"))
+        chosen = "" if resume_id or not backend.session_id_flag else _uuid(self.world.draw())
+        if chosen:
+            store.write_text(f"{agent.name}.id", chosen + "\n")
+        model, prompt = prompt_for(self.world.disk, fleet, agent, order.phase)
+        if resume_id:
+            prompt = continue_line(order.phase)
+        kickoff = self.house.path(f"kickoff-{agent.session}.txt")
+        data = prompt.encode("utf-8", "surrogateescape")
+        self.world.disk.write(kickoff, data, sync=False)
+        signals = self.house.path(f"signals/{agent.session}")
+        self.world.disk.make_dir(signals)
+        settings = ""
+        make = self.adapters.get(backend.name) or self.adapters.get(backend.inherits)
+        if backend.settings_flag and make is not None:
+            settings = self.house.path(f"settings-{agent.session}.json")
+            self.world.disk.write(settings, json.dumps(make()).encode(), sync=False)
+        script = compose(
+            fleet, agent, backend, run=identity, model=model, kickoff_file=kickoff, kickoff_bytes=len(data),
+            resume_id=resume_id, session_id=chosen, settings_file=settings, signals_dir=signals, server_names=server_names,
+        )
+        run = Run(
+            identity, agent.session, self.world.clock.wall(), 0, backend.name, model, order.phase, resume_id or chosen,
+            bool(resume_id), backend.prompt_delivery, kickoff if prompt.strip() else "", tail_of(prompt[-400:]),
+            fingerprint(fleet, agent), order.cause,
+        )
+        return run, script
+
+    # --- everything else ----------------------------------------------------------------------------
+
+    def act(self, action: Action, message: Message | None = None) -> Done:
+        """One effect on a run that is there."""
+        match action:
+            case Signal():
+                return self._signal(action)
+            case Remove():
+                said = self._noted("remove", action.agent, action.ref.run, action.cause, lambda: self._remove(action))
+                return said
+            case Paste():
+                return self._paste(action, message)
+            case Press():
+                press = lambda: self.world.tmux.press(action.ref, action.keys)  # noqa: E731 - named for the record
+                return self._noted("press", action.agent, action.ref.run, action.cause, press)
+            case Keep():
+                return self._keep(action)
+            case Start():
+                raise AssertionError("starts go in batches, through start()")
+
+    def _noted(self, effect: str, agent: str, run: str, cause: str, do: Callable[[], str]) -> Done:
+        """Intent on record, effect, outcome on record."""
+        self.world.point(f"{effect}.intent")
+        intent = self.house.intents.begin(effect, agent, run, cause)
+        self.world.point(effect)
+        try:
+            why = do()
+        except Unavailable as error:
+            why = f"unknown: {error}"
+        self.world.point(f"{effect}.done")
+        self.house.intents.end(intent, why or "done")
+        return Done(ok=not why, why=why, stale=bool(why))
+
+    def _signal(self, action: Signal) -> Done:
+        def send() -> str:
+            members = self.world.processes.members(action.pid, action.run)
+            self.world.processes.signal(members, action.signum)
+            return ""
+
+        return self._noted("signal", action.agent, action.run, action.cause, send)
+
+    def _remove(self, action: Remove) -> str:
+        return self.world.tmux.remove([action.ref]).get(action.ref.session, "tmux did not say")
+
+    def _paste(self, action: Paste, message: Message | None) -> Done:
+        if message is None:
+            return Done(ok=False, why="the message is not in the outbox any more", stale=True)
+        try:
+            text = self.text_of(message)
+        except OSError as error:
+            return Done(ok=False, why=f"{message.file}: {error.strerror}", fatal=True)
+
+        def paste() -> str:
+            return self.world.tmux.paste(action.ref, text)
+
+        return self._noted("paste", action.agent, action.ref.run, action.cause, paste)
+
+    def text_of(self, message: Message) -> str:
+        """The words of a message, from its file where it has one."""
+        if not message.file:
+            return message.text
+        return self.world.disk.read(message.file, 8 << 20).decode("utf-8", "replace").rstrip("\n")
+
+    def _keep(self, action: Keep) -> Done:
+        try:
+            screen = self.world.tmux.capture([action.ref]).get(action.ref.session)
+        except Unavailable as error:
+            return Done(ok=False, why=str(error), stale=True)
+        if screen is None:
+            return Done(ok=False, why="the pane is gone", stale=True)
+        self.world.disk.make_dir(self.house.path("unread"))
+        self.world.disk.write(self.house.path(f"unread/{action.ref.session}.txt"), screen.encode(), sync=False)
+        return Done(ok=True)
+
+
+def fingerprint(fleet: Fleet, spec: AgentSpec | ServiceSpec) -> str:
+    """What of the declaration a running process cannot follow without a restart."""
+    if isinstance(spec, ServiceSpec):
+        facts: list[object] = [spec.command, spec.dir, spec.env]
+    else:
+        backend = fleet.backend_of(spec)
+        facts = [spec.model, spec.backend, spec.dir, spec.env, backend.bin, backend.flags, spec.role]
+    return json.dumps(to_plain(facts), separators=(",", ":"))
+
+
+def _uuid(digits: str) -> str:
+    """A version-4 UUID from 32 random hex digits."""
+    d = f"{digits[:12]}4{digits[13:16]}{'89ab'[int(digits[16], 16) % 4]}{digits[17:32]}"
+    return f"{d[:8]}-{d[8:12]}-{d[12:16]}-{d[16:20]}-{d[20:]}"

@@ -1,0 +1,41 @@
+"""An agent's words at its start, read from the project's files. A file that is missing names its key."""
+
+from __future__ import annotations
+
+import os
+
+from fleet.core.kickoff import assemble, slots_for
+from fleet.core.model import AgentSpec, Fleet, Phase
+from fleet.world.ports import Disk
+
+CAP = 2 << 20
+
+
+class NoPrompt(Exception):
+    """A prompt cannot be built; the text says which file of which key is missing."""
+
+
+def prompt_for(disk: Disk, fleet: Fleet, agent: AgentSpec, phase: str) -> tuple[str, str]:
+    """The model and the exact prompt of this agent in this phase."""
+    if agent.kind != "loop" or fleet.loop is None:
+        text = _read(disk, agent.prompt_file, f"agent {agent.name}: prompt_file") if agent.prompt_file else agent.prompt
+        return agent.model, text
+    now = next((p for p in fleet.loop.phases if p.id == phase), None)
+    if now is None:
+        raise NoPrompt(f"agent {agent.name}: there is no phase {phase!r}; see `agents.py phase show`")
+    template = _read(disk, fleet.loop.kickoff_template, "loop.kickoff_template")
+    role = _read(disk, os.path.join(fleet.loop.roles_dir, f"{agent.role}.md"), f"agent {agent.name}: role")
+    return model_in(agent, now), assemble(template, role, slots_for(now, agent.role))
+
+
+def model_in(agent: AgentSpec, phase: Phase) -> str:
+    """The phase may choose another model for a role, or for an agent by its name."""
+    models = dict(phase.models)
+    return models.get(agent.role or agent.name, models.get(agent.name, agent.model))
+
+
+def _read(disk: Disk, path: str, key: str) -> str:
+    try:
+        return disk.read(path, CAP).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise NoPrompt(f"{key}: {path}: {error.strerror}; create the file or correct the key") from error

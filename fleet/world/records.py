@@ -1,0 +1,122 @@
+"""Memory on disk: one document an agent, one for the fleet, one plain record a run.
+
+Facts that the next look gives anyway (what the screen says, since when it is still) are not worth a
+durable write each time they change; they go along with the next one that is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from fleet.core.codec import from_plain, to_plain
+from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
+from fleet.core.seen import ScreenState
+from fleet.world.world import House, World
+
+LAZY_S = 60.0
+_MOVING = frozenset({str(ScreenState.WORKING), str(ScreenState.RETRYING)})
+
+
+class Records:
+    """Load at start, save what changed, forget nothing."""
+
+    def __init__(self, world: World, house: House) -> None:
+        self._world = world
+        self._house = house
+        self._saved: dict[str, AgentMemory] = {}
+        self._saved_at: dict[str, float] = {}
+
+    def agent(self, name: str, session: str) -> AgentMemory:
+        """What is remembered of an agent; a damaged record counts as none and has been set aside."""
+        data = self._house.store.load(f"agents/{name}")
+        try:
+            memory = from_plain(AgentMemory, data) if data else AgentMemory()
+        except ValueError as error:
+            self._house.store.troubles.append(f"state/agents/{name}.json: {error}; starting from what is seen")
+            memory = AgentMemory()
+        # a stop in progress is decided anew from what is seen, never carried out from a record
+        memory = replace(memory, stopping=None, limit=self._limit(session) if memory.limit is None else memory.limit)
+        self._saved[name] = memory
+        return memory
+
+    def _limit(self, session: str) -> Limit | None:
+        data = self._house.store.read_plain(f"limited-{session}.json")
+        try:
+            return from_plain(Limit, data) if data else None
+        except ValueError:
+            return None
+
+    def save(self, name: str, session: str, memory: AgentMemory, steady: float) -> None:
+        """Durably, if anything changed that the next look would not give anyway."""
+        saved = self._saved.get(name)
+        if saved is memory:
+            return
+        lasting = _lasting(memory)
+        if saved is not None and _lasting(saved) == lasting:
+            same = _passing(saved) == _passing(memory)
+            if same or steady - self._saved_at.get(name, 0.0) < LAZY_S:
+                return
+        if (saved.limit if saved else None) != memory.limit:
+            self._save_limit(session, memory.limit)
+        self._house.store.save(f"agents/{name}", to_plain(replace(memory, stopping=None)))
+        self._saved[name], self._saved_at[name] = memory, steady
+
+    def _save_limit(self, session: str, limit: Limit | None) -> None:
+        name = f"limited-{session}.json"
+        if limit is None:
+            self._house.store.remove_text(name)
+        else:
+            self._house.store.write_plain(name, to_plain(limit))
+
+    def fleet(self) -> FleetMemory:
+        """What concerns all."""
+        data = self._house.store.load("fleet")
+        try:
+            return from_plain(FleetMemory, data) if data else FleetMemory()
+        except ValueError as error:
+            self._house.store.troubles.append(f"state/fleet.json: {error}; starting from what is seen")
+            return FleetMemory()
+
+    def save_fleet(self, memory: FleetMemory) -> None:
+        """Durably."""
+        self._house.store.save("fleet", to_plain(memory))
+
+    def run(self, session: str) -> Run | None:
+        """How the newest run of a session was started."""
+        try:
+            data = json.loads(self._world.disk.read(self._house.path(f"runs/{session}.json")))
+            return from_plain(Run, data)
+        except (OSError, ValueError):
+            return None
+
+    def save_run(self, run: Run) -> None:
+        """Atomically; it means nothing once the machine went down, so it need not be durable."""
+        body = json.dumps(to_plain(run)).encode() + b"\n"
+        self._world.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
+
+
+_VOLATILE = {
+    "quiet_since": 0.0,
+    "content": "",
+    "still_since": 0.0,
+    "state": "",
+    "state_since": 0.0,
+    "state_looks": 0,
+    "shell_since": 0.0,
+    "detail": "",
+    "since": 0.0,
+    "limit_hint": 0.0,
+    "stopping": None,
+}
+
+
+def _lasting(memory: AgentMemory) -> AgentMemory:
+    return replace(memory, **_VOLATILE)  # type: ignore[arg-type]
+
+
+def _passing(memory: AgentMemory) -> tuple[object, ...]:
+    """What is worth a lazy write: not the moving parts of an agent at work."""
+    if memory.state in _MOVING:
+        return (memory.state, memory.detail)
+    return (memory.state, memory.detail, memory.quiet_since, memory.shell_since)

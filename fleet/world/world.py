@@ -1,0 +1,57 @@
+"""The world in one bundle: real in production, simulated in tests. Everything that acts gets it handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from fleet.core.desired import Hold
+from fleet.core.model import AgentSpec, Fleet
+from fleet.journal.desired import DesiredFile
+from fleet.journal.events import Events
+from fleet.journal.intents import Intents
+from fleet.journal.requests import Requests
+from fleet.journal.store import Store
+from fleet.world.ports import Clock, Disk, Processes, Tmux
+
+
+def _no_point(_name: str) -> None:
+    """Nobody wants to know that we passed here."""
+
+
+@dataclass(slots=True)
+class World:
+    """Ports, and the few questions about this machine that fit none of them."""
+
+    tmux: Tmux
+    processes: Processes
+    clock: Clock
+    disk: Disk
+    lock: Callable[[], AbstractContextManager[object]]  # excludes every other writer of the state
+    draw: Callable[[], str]  # 32 random hex digits
+    holds: Callable[[Hold], bool]  # does whoever took this hold still live?
+    preflight: Callable[[Fleet, AgentSpec], str]  # why an agent can never start here; empty if it can
+    environ: Mapping[str, str] = field(default_factory=dict)
+    zone: str = ""  # the host's time zone, for banners that name none
+    uid: int = -1
+    point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there
+
+
+class House:
+    """One project's directory and everything that is written there."""
+
+    def __init__(self, world: World, log_dir: str, tick: Callable[[], int] = lambda: 0, *, repair: bool = True) -> None:
+        self.log_dir = log_dir
+        self.state_dir = f"{log_dir}/state"
+        self.logs_dir = f"{log_dir}/logs"
+        wall = world.clock.wall
+        self.store = Store(world.disk, self.state_dir, wall, repair=repair)
+        self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick)
+        self.intents = Intents(world.disk, f"{self.state_dir}/intents.jsonl", wall)
+        self.desired = DesiredFile(world.disk, self.store, world.lock)
+        self.requests = Requests(world.disk, self.state_dir, wall)
+
+    def path(self, name: str) -> str:
+        """A file of the state directory."""
+        return f"{self.state_dir}/{name}"
