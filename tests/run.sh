@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change is shared, on a fresh machine too.
+#
+#   tests/run.sh                 lint, types, unit, a quick simulation, contract and tmux tests
+#   tests/run.sh lint | unit | contract | tmux | live [pytest options]
+#   tests/run.sh sim [--seeds N --hours H --first S]
+#   tests/run.sh all             the default, then live and the long simulation
+#
+# Builds its own .venv from requirements-dev.lock (reused while lock and Python stay the same) and installs
+# tmux and git where it may; otherwise it prints the one command to run.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+unset TMUX TMUX_PANE
+unset PYTHONPATH PYTHONDONTWRITEBYTECODE
+started=$SECONDS
+failed=()
+
+die() { printf 'error: %s\n' "$*" >&2; exit 2; }
+
+find_python() {
+  local name
+  for name in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
+    if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$name"
+      return
+    fi
+  done
+  die "no Python 3.11 or newer on PATH: install one, or set PYTHON to it"
+}
+
+set_up() {
+  local base
+  base=$(find_python) || exit 2
+  if ! command -v tmux >/dev/null || ! command -v git >/dev/null; then
+    "$base" agents.py doctor --install-tmux >&2 || true
+    command -v tmux >/dev/null && command -v git >/dev/null || die "tmux and git are needed (see above)"
+  fi
+  "$base" -c 'import sys; from fleet.cli.doctor import tmux_itself
+found = tmux_itself()
+sys.exit(f"error: {found.detail}: {found.fix}" if found.level == "fail" else 0)' || exit 2
+  if ! py=$("$base" -m fleet.bootstrap dev); then
+    # No network and no wheels: a Python that already has the tools will do.
+    "$base" -c 'import pytest, xdist, hypothesis, mypy, ruff, time_machine' 2>/dev/null || exit 2
+    echo "going on with the tools of $base" >&2
+    py=$base
+  fi
+}
+
+step() {  # step NAME COMMAND...: run it, say how it went, remember a failure
+  local name=$1 begun=$SECONDS
+  shift
+  printf '\n== %s\n' "$name"
+  if "$@"; then
+    printf '== %s: ok, %ds\n' "$name" $((SECONDS - begun))
+  else
+    printf '== %s: FAILED, %ds\n' "$name" $((SECONDS - begun))
+    failed+=("$name")
+  fi
+}
+
+has_tests() { compgen -G "tests/$1/test_*.py" >/dev/null; }
+
+workers() {
+  local n
+  n=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+  echo $((n < 2 ? 2 : n > 4 ? 4 : n))
+}
+
+pytest_in() {  # pytest_in DIR [options]: nothing collected is nothing to do, not a failure
+  local where=$1 code
+  shift
+  "$py" -m pytest -q -n "$(workers)" --dist=worksteal "tests/$where" "$@"
+  code=$?
+  [ "$code" = 5 ] && return 0
+  return "$code"
+}
+
+lint() { "$py" -m ruff check . && "$py" -m mypy; }
+
+sim() {
+  if [ $# -gt 0 ] && [ -e tests/sim/__main__.py ]; then
+    "$py" -m tests.sim "$@"
+  else
+    pytest_in sim "$@"
+  fi
+}
+
+# Servers of tests carry their own names; whatever was there before us is none of our business.
+servers() {
+  local socket
+  for socket in "${TMUX_TMPDIR:-/tmp}/tmux-$(id -u)"/aotest-*; do
+    [ -S "$socket" ] && tmux -S "$socket" list-sessions -F "#{socket_path} #{session_name}" 2>/dev/null
+  done | sort
+}
+
+leaks() {
+  local leaked
+  leaked=$(comm -13 <(printf '%s\n' "$before") <(servers) | grep -v '^$')
+  [ -z "$leaked" ] && return 0
+  printf 'left behind by the tests:\n%s\n' "$leaked" >&2
+  return 1
+}
+
+run_suite() {
+  step lint lint
+  for where in unit sim contract tmux; do
+    has_tests "$where" && step "$where" pytest_in "$where"
+  done
+}
+
+set_up
+before=$(servers)
+what=${1:-default}
+[ $# -gt 0 ] && shift
+case $what in
+  default) run_suite ;;
+  all)
+    run_suite
+    has_tests live && step live pytest_in live
+    [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
+    ;;
+  lint) step lint lint ;;
+  unit | contract | tmux | live | chaos | examples) step "$what" pytest_in "$what" "$@" ;;
+  sim) step sim sim "$@" ;;
+  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, chaos or all" ;;
+esac
+step leaks leaks
+
+printf '\n'
+if [ ${#failed[@]} -gt 0 ]; then
+  printf '==== FAILED: %s in %ds ====\n' "${failed[*]}" $((SECONDS - started))
+  exit 1
+fi
+printf '==== all passed in %ds ====\n' $((SECONDS - started))
