@@ -140,14 +140,14 @@ class RealStage:
     """A real server on a socket of its own; `make` gives the port over it."""
 
     def __init__(self, root: str, socket: str, make: Callable[[str, str, str], Tmux]) -> None:
-        self._root = root
         self._socket = socket
         self._stopped = 0
-        os.makedirs(os.path.join(root, "logs"), exist_ok=True)
+        self._state = os.path.join(root, "log", "state")
+        os.makedirs(self._state)
         self.tmux = make(socket, root, PROJECT)
 
     def launch(self, session: str, program: str, run: str = "") -> Launch:
-        path = os.path.join(self._root, f"launch-{session}.sh")
+        path = os.path.join(self._state, f"launch-{session}.sh")
         with open(path, "w", encoding="utf-8") as file:
             file.write(program)
         os.chmod(path, 0o600)

@@ -78,13 +78,16 @@ class Persona:
     submit: str = "Enter"
     spinner: bool = True  # a working screen changes every second
     asks_at_boot: float = 0.2
+    composer: bool = True  # its profile can make out a composer, dialogs, quotations; otherwise it has none
 
 
 PERSONAS = {
     "clod": Persona("clod"),
     "opal": Persona("opal", queues=False, submit="C-m", asks_at_boot=0.0),
-    "plain": Persona("plain", spinner=False, asks_at_boot=0.0),
+    "plain": Persona("plain", spinner=False, asks_at_boot=0.0, composer=False),
 }
+# What three regexes cannot tell from idle does not befall an agent that has only those.
+UNREADABLE = frozenset({"ask", "strange", "auth", "context", "error", "shell", "imposter", "silent"})
 
 
 @dataclass
@@ -124,6 +127,8 @@ class SimAgent:
         account: Account,
         zone: str,
         kickoff: bool,
+        conversation: str = "",
+        resumed: bool = False,
     ) -> None:
         self.name = name
         self.persona = persona
@@ -135,9 +140,13 @@ class SimAgent:
         self.account = account
         self.zone = zone
         self.kickoff = kickoff
+        self.conversation = conversation
+        self.resumed = resumed
+        self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
+        self.draft_since = 0.0
         self.mood = Mood.BOOT
         self.since = clock.t  # universe time at which the mood began
-        self.lines: list[str] = ["welcome"]
+        self.lines: list[str] = ["@ welcome"]
         self.composer = ""
         self.draft_by_human = False
         self.touched = clock.wall()  # wall time of the last output
@@ -230,16 +239,20 @@ class SimAgent:
         if self.kickoff:
             self.begin("kickoff")
         else:
-            self.enter(Mood.IDLE, "ready")
+            self.enter(Mood.IDLE, "@ ready")
 
     def begin(self, what: str) -> None:
         """A turn begins, unless the provider refuses."""
         if self.clock.wall() < self.account.until:
             self.limit()
             return
-        self.enter(Mood.WORK, f"> {what[:60]}", "reading the code")
-        if self.rng.random() < self.temper.quotes:
-            self.say('  | log: "You have hit your usage limit, resets 3am"', "that was in the log file")
+        if not self.persona.composer:
+            self.lines.clear()
+        self.enter(Mood.WORK, f"» {what[:60]}", "@ reading the code")
+        if self.persona.composer and self.rng.random() < self.temper.quotes:
+            self.say(
+                "$ tail agent.log", "  | ! You have hit your usage limit. resets 3am", "@ that was in the log"
+            )
         if self.rng.random() < self.temper.daemons:
             child = self.table.spawn("helper", self.proc)
             child.ignores = frozenset({signals.SIGHUP})
@@ -251,22 +264,22 @@ class SimAgent:
         if self.queue:
             self.begin(self.queue.pop(0))
             return
-        names = list(self.temper.weights)
+        names = [n for n in self.temper.weights if self.persona.composer or n not in UNREADABLE]
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
         getattr(self, f"_to_{choice}")()
 
     def _to_idle(self) -> None:
-        self.enter(Mood.IDLE, "finished the step")
+        self.enter(Mood.IDLE, "@ finished the step")
         self._then(self.rng.uniform(20, 280), lambda: self.begin("more work"))
 
     def _to_done(self) -> None:
-        self.enter(Mood.DONE, "nothing left that I know of")
+        self.enter(Mood.DONE, "@ nothing left that I know of")
 
     def _to_wait(self) -> None:
         self.until = self.clock.wall() + self.rng.uniform(60, 7200)
         stamp = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         garbled = self.rng.random() < 0.1
-        self.enter(Mood.WAIT, f"WAITING-UNTIL: {'soon, I hope' if garbled else stamp}")
+        self.enter(Mood.WAIT, "@ waiting", f"WAITING-UNTIL: {'soon, I hope' if garbled else stamp}")
         if garbled:
             self.until = 0.0
         elif self.rng.random() < 0.7:
@@ -276,7 +289,7 @@ class SimAgent:
         self.begin("the wait is over")
 
     def _to_silent(self) -> None:
-        self.enter(Mood.SILENT, "running the long build")
+        self.enter(Mood.SILENT, "@ running the long build")
         child = self.table.spawn("cc1", self.proc)
         self.table.set_load(child, 0.9)
         self._then(self.rng.uniform(300, 2400), lambda: self._build_over(child))
@@ -311,23 +324,22 @@ class SimAgent:
             "",
         )
         spelling = self.rng.choice(spellings)
-        self.enter(Mood.LIMIT, f"You have hit your usage limit. {spelling}".rstrip())
-        if spelling == "":
-            self.account.printed = 0.0
+        self.enter(Mood.LIMIT, f"! You have hit your usage limit. {spelling}".rstrip())
+        self.banner = printed if spelling else 0.0
 
     def _to_retry(self) -> None:
         self.until = self.clock.wall() + self.rng.uniform(20, 400)
-        self.enter(Mood.RETRY, "the API is overloaded")
+        self.enter(Mood.RETRY, "! the API is overloaded")
         self._then(self.until - self.clock.wall(), lambda: self.begin("again"))
 
     def _to_wedge(self) -> None:
-        self.enter(Mood.WEDGE, "FATAL: the conversation cannot go on")
+        self.enter(Mood.WEDGE, "! FATAL: the conversation cannot go on")
 
     def _to_error(self) -> None:
-        self.enter(Mood.ERROR, "API Error: 500 internal error")
+        self.enter(Mood.ERROR, "! API Error: 500 internal error")
 
     def _to_context(self) -> None:
-        self.enter(Mood.CONTEXT, "Context is full")
+        self.enter(Mood.CONTEXT, "! Context is full")
 
     def _to_strange(self) -> None:
         self.enter(Mood.STRANGE)
@@ -348,7 +360,7 @@ class SimAgent:
         self.die(signum=self.rng.choice((signals.SIGSEGV, signals.SIGKILL)))
 
     def _to_auth(self) -> None:
-        self.enter(Mood.AUTH, "Please log in: authentication failed")
+        self.enter(Mood.AUTH, "! Please log in: authentication failed")
 
     def _to_shell(self) -> None:
         self.proc.name = self.proc.exe = "bash"
@@ -401,20 +413,20 @@ class SimAgent:
         """What stands in the composer becomes a message."""
         text, self.composer, self.draft_by_human = self.composer, "", False
         self.received.append(text)
-        self.say(f"> {text.strip()[:80]}")
+        self.say(f"» {text.strip()[:80]}")
         if self.mood in BUSY:
             self.queue.append(text)
         elif self.mood is Mood.LIMIT and self.clock.wall() < self.account.until:
             self.limit()
         elif self.mood is Mood.WEDGE:
-            self.say("FATAL: the conversation cannot go on")
+            self.say("! FATAL: the conversation cannot go on")
         elif self.mood in AT_PROMPT:
             self.begin(text)
 
     def human_types(self, text: str) -> None:
         """A person at the keyboard, half way through a sentence."""
-        if self.alive and self.mood in AT_PROMPT and not self.composer:
-            self.composer, self.draft_by_human = text, True
+        if self.alive and self.persona.composer and self.mood in AT_PROMPT and not self.composer:
+            self.composer, self.draft_by_human, self.draft_since = text, True, self.clock.t
             self.session.typed_at = self.touched = self.clock.wall()
             self._shown = None
 
@@ -459,9 +471,11 @@ def draw(agent: SimAgent, tick: int) -> str:
     if agent.mood is Mood.SHELL:
         return "\n".join([*agent.lines[-4:], "user@host:~$ "])
     if agent.mood is Mood.DIALOG:
-        return "Do you trust this folder?\n  1. Yes\n> 2. No, exit\n"
+        return "Do you trust this folder?\n  1. Yes\n> 2. No, exit\n  choose with the arrow keys\n"
     if agent.mood is Mood.ASK:
-        return "\n".join([*agent.lines, "", "Allow this command?", "  1. Yes", "> 2. No"])
+        return "\n".join(
+            [*agent.lines, "", "Allow this command?", "  1. Yes", "> 2. No", "  choose with the arrow keys"]
+        )
     state = {
         Mood.WORK: f"* working ({tick}s, esc to interrupt)",
         Mood.HUNG: "* working (61s, esc to interrupt)",

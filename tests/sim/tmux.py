@@ -215,12 +215,15 @@ class SimTmux:
     def capture(self, refs: Sequence[PaneRef]) -> dict[str, str]:
         """The visible text of those that are still there."""
         self._ask("tmux.capture")
-        found = {}
-        for ref in refs:
-            session = self._resolve(ref)
-            if isinstance(session, SimSession) and session.program is not None:
-                found[ref.session] = session.program.screen()
-        return found
+        server = self._machine.server
+        if server is None:
+            return {}
+        there = {s.pane: s for s in server.sessions.values()}
+        return {
+            ref.session: program.screen()
+            for ref in refs
+            if ref.server == server.ident and (program := getattr(there.get(ref.pane), "program", None))
+        }
 
     def create(self, launches: Sequence[Launch]) -> dict[str, str]:
         """Make them; a taken name says so."""
@@ -310,7 +313,7 @@ class SimTmux:
             return "another server"
         session = server.sessions.get(ref.session)
         if session is None or session.pane != ref.pane:
-            return "pane is gone"
+            return "pane is gone, or its session was renamed"
         if session.run != ref.run or session.pid != ref.pid:
             return "another run"
         return session

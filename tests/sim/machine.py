@@ -1,0 +1,153 @@
+"""The simulated machine: everything that is true, in one place, and the doors through which it is seen.
+
+Each port call passes `before`: there the watchdog may be killed, and there the world may change under its
+hands, at the very call the seed has chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from fleet.world.ports import Launch
+from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
+from tests.sim.clock import SimClock
+from tests.sim.disk import SimDisk
+from tests.sim.processes import ProcessTable, SimProc, SimProcesses
+from tests.sim.script import read_script
+from tests.sim.tmux import Program, SimSession, SimTmux, TmuxMachine
+
+
+class Killed(BaseException):
+    """SIGKILL: the watchdog is gone in the middle of whatever it did."""
+
+
+@dataclass
+class Member:
+    """One agent as the operator thinks of it, and every life it has had."""
+
+    name: str
+    persona: str
+    account: Account
+    wish: str = "up"
+    paused: bool = False
+    frozen: bool = False
+    watch: str = "heal+stall"
+    agent: SimAgent | None = None
+
+
+class StillLife:
+    """A service, the watchdog's own session, or whatever is not an agent: it runs and shows nothing."""
+
+    def __init__(self, wall: float) -> None:
+        self._wall = wall
+
+    def screen(self) -> str:
+        return ""
+
+    def cursor(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def activity(self) -> float:
+        return self._wall
+
+    def paste(self, text: str) -> None:
+        """Nobody reads it."""
+
+    def key(self, name: str) -> None:
+        """Nobody reads it."""
+
+
+class Machine:
+    """Clock, processes, tmux, disk and agents of one seed."""
+
+    def __init__(self, seed: int, *, epoch: float, zone: str, temper: Temper) -> None:
+        self.seed = seed
+        self.zone = zone
+        self.temper = temper
+        self.clock = SimClock(epoch)
+        self.table = ProcessTable(self.clock, Random(f"{seed}/pids"))
+        self.disk = SimDisk(self.clock.wall, Random(f"{seed}/disk"), self.before)
+        self.tmux = TmuxMachine(
+            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda _name: self._wake()
+        )
+        self.members: dict[str, Member] = {}
+        self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
+        self.lives = 0
+        self.actor = "watchdog"
+        self.calls = 0
+        self.in_tick = False
+        self.woken = False
+        self.deaf = False  # death notices get lost
+        self.armed: list[tuple[int, Callable[[], None]]] = []  # what happens at a coming port call
+
+    # -- doors
+
+    def ports(
+        self,
+        project: str,
+        on_act: Callable[[str, SimSession | None, str], None],
+        on_signal: Callable[[SimProc, int], None],
+    ) -> tuple[SimTmux, SimProcesses]:
+        """The tmux and process ports for one watchdog or one verb."""
+        return (
+            SimTmux(self.tmux, project, self.before, on_act),
+            SimProcesses(self.table, self.before, on_signal),
+        )
+
+    def before(self, _site: str) -> None:
+        """Every port call comes through here first."""
+        self.calls += 1
+        if self.armed and self.in_tick and self.actor == "watchdog":
+            due = [happens for left, happens in self.armed if left <= 1]
+            self.armed = [(left - 1, happens) for left, happens in self.armed if left > 1]
+            for happens in due:
+                happens()
+
+    def arm(self, calls: int, happens: Callable[[], None]) -> None:
+        """Let something happen at that port call of the watchdog's coming ticks."""
+        self.armed.append((calls, happens))
+
+    def _wake(self) -> None:
+        if not self.deaf:
+            self.woken = True
+
+    # -- programs
+
+    def _start(self, session: SimSession, launch: Launch) -> Program:
+        facts = read_script(self.disk.text(launch.script))
+        session.proc.agent = facts.agent
+        self.runs[launch.run] = facts.agent
+        member = self.members.get(facts.agent)
+        if member is None or facts.program not in PERSONAS:
+            session.proc.name = session.proc.exe = facts.program or "sh"
+            return StillLife(self.clock.wall())
+        self.lives += 1
+        member.agent = SimAgent(
+            facts.agent,
+            PERSONAS[facts.program],
+            session,
+            clock=self.clock,
+            rng=Random(f"{self.seed}/{facts.agent}/{self.lives}"),
+            table=self.table,
+            temper=self.temper,
+            account=member.account,
+            zone=self.zone,
+            kickoff=facts.kickoff,
+            conversation=facts.conversation,
+            resumed=facts.resumed,
+        )
+        return member.agent
+
+    def living(self) -> list[SimAgent]:
+        """Agents whose process runs."""
+        return [m.agent for m in self.members.values() if m.agent is not None and m.agent.alive]
+
+    def reboot(self) -> None:
+        """Power cut: every process is gone, the disk forgets what was not synced."""
+        self.tmux.kill_server()
+        for proc in list(self.table.by_pid.values()):
+            self.table.end(proc, signum=9)
+        self.disk.power_cut()
+        self.clock.boot()
