@@ -2,7 +2,53 @@
 
 from __future__ import annotations
 
-from fleet.config.load import find, load, parse
-from fleet.config.problems import ConfigError, Problem
+from typing import Any
 
-__all__ = ["ConfigError", "Problem", "find", "load", "parse"]
+from fleet.config.invocation import model_for, override
+from fleet.config.problems import ConfigError, Problem
+from fleet.config.source import find, load, parse
+from fleet.core.model import Fleet
+
+__all__ = [
+    "ConfigError",
+    "Problem",
+    "explain",
+    "find",
+    "json_schema",
+    "load",
+    "model_for",
+    "override",
+    "parse",
+    "reference",
+    "resolved",
+]
+
+# What only `validate` and the documents need is not loaded by every other verb.
+
+
+def resolved(fleet: Fleet) -> dict[str, Any]:
+    """The fleet as a document again, ready for a TOML writer; reading it gives the same fleet."""
+    from fleet.config import plain
+
+    return plain.resolved(fleet)
+
+
+def explain(key: str) -> str:
+    """What a key means, its type, default and an example. ConfigError for one that does not exist."""
+    from fleet.config import docs
+
+    return docs.explain(key)
+
+
+def reference() -> str:
+    """The text of docs/config.md."""
+    from fleet.config import docs
+
+    return docs.reference()
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of agents.toml, for editors."""
+    from fleet.config import docs
+
+    return docs.json_schema()

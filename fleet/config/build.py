@@ -33,8 +33,16 @@ _TABLES_OF_TABLES = ("backend", "price")
 class Build:
     """One reading of one file. Holds what the parts need from each other."""
 
-    def __init__(self, document: dict[str, Any], path: str, report: Report, *, strict: bool,
-                 is_file: Callable[[str], bool], profiles: Mapping[str, dict[str, Any]] | None) -> None:
+    def __init__(
+        self,
+        document: dict[str, Any],
+        path: str,
+        report: Report,
+        *,
+        strict: bool,
+        is_file: Callable[[str], bool],
+        profiles: Mapping[str, dict[str, Any]] | None,
+    ) -> None:
         self.report = report
         self.reader = Reader(report, strict=strict)
         self.missing_file = report.error if strict else report.warn
@@ -104,7 +112,9 @@ class Build:
             return ""
         path = self.path(written, where)
         if not self.is_file(path):
-            self.missing_file(where, f"there is no file {path}", "paths are relative to the project directory")
+            self.missing_file(
+                where, f"there is no file {path}", "paths are relative to the project directory"
+            )
         return path
 
     def _rows(self, section: str) -> list[dict[str, Any]]:
@@ -134,15 +144,23 @@ class Build:
         name: str = row["backend"]
         where = (*where, "backend")
         if not name:
-            self.report.error(where, "the agent has no backend", 'set it here or as [defaults] backend = "claude"')
+            self.report.error(
+                where, "the agent has no backend", 'set it here or as [defaults] backend = "claude"'
+            )
             return ""
         backend = self.backends.get(name)
         if backend is None:
-            self.report.error(where, f'there is no backend "{name}", neither here nor shipped',
-                              nearest(name, self.backends.known()))
+            self.report.error(
+                where,
+                f'there is no backend "{name}", neither here nor shipped',
+                nearest(name, self.backends.known()),
+            )
         elif row["resume"] and not backend.supports_resume:
-            self.report.warn((*where[:-1], "resume"), f'has no effect: the backend "{name}" cannot resume',
-                             "set supports_resume and resume_flag there, or drop it")
+            self.report.warn(
+                (*where[:-1], "resume"),
+                f'has no effect: the backend "{name}" cannot resume',
+                "set supports_resume and resume_flag there, or drop it",
+            )
         return name
 
     def _watch(self, row: dict[str, Any], written: dict[str, Any]) -> Watch:
@@ -162,11 +180,17 @@ class Build:
         if row["kind"] == "loop":
             for key in ("prompt", "prompt_file"):
                 if row[key]:
-                    self.report.warn((*where, key), "has no effect: a loop agent's prompt is made from "
-                                     "kickoff_template and its role file")
+                    self.report.warn(
+                        (*where, key),
+                        "has no effect: a loop agent's prompt is made from "
+                        "kickoff_template and its role file",
+                    )
         elif row["role"] and "kind" not in written:
-            self.report.warn((*where, "role"), "is set, but the agent is not part of the loop",
-                             'write kind = "loop", or kind = "persistent" to say that you mean it')
+            self.report.warn(
+                (*where, "role"),
+                "is set, but the agent is not part of the loop",
+                'write kind = "loop", or kind = "persistent" to say that you mean it',
+            )
 
     def _service(self, row: dict[str, Any], index: int) -> ServiceSpec:
         where: KeyPath = ("service", index)
@@ -179,7 +203,10 @@ class Build:
         """File systems and people do not tell A from a, so neither may two names."""
         names = {WATCHDOG: "the supervisor itself"}
         sessions = {f"{self.prefix}{WATCHDOG}".lower(): "the supervisor itself"}
-        kinds: tuple[tuple[str, tuple[AgentSpec | ServiceSpec, ...]], ...] = (("agent", agents), ("service", services))
+        kinds: tuple[tuple[str, tuple[AgentSpec | ServiceSpec, ...]], ...] = (
+            ("agent", agents),
+            ("service", services),
+        )
         for section, specs in kinds:
             for index, spec in enumerate(specs):
                 if not spec.name:
@@ -188,8 +215,11 @@ class Build:
                 for key, word, taken in (("name", spec.name, names), ("session", spec.session, sessions)):
                     owner = taken.setdefault(word.lower(), place)
                     if owner != place and (key == "name" or names[spec.name.lower()] == place):
-                        self.report.error((section, index, key), f'"{word}" is already taken by {owner}',
-                                          "names and sessions are unique, whatever their case")
+                        self.report.error(
+                            (section, index, key),
+                            f'"{word}" is already taken by {owner}',
+                            "names and sessions are unique, whatever their case",
+                        )
 
     def _notify_is_whole(self, row: dict[str, Any], index: int) -> None:
         if row["to"] == "command" and not row["command"]:

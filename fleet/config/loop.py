@@ -24,14 +24,19 @@ def build_loop(build: Build, agents: tuple[AgentSpec, ...]) -> tuple[Loop | None
     workers = [(index, agent) for index, agent in enumerate(agents) if agent.kind == "loop"]
     if "loop" not in build.document:
         for index, _ in workers:
-            build.report.error(("agent", index, "kind"), 'is "loop", but the file has no [loop]',
-                               'add [loop] with its phases, or use kind = "persistent"')
+            build.report.error(
+                ("agent", index, "kind"),
+                'is "loop", but the file has no [loop]',
+                'add [loop] with its phases, or use kind = "persistent"',
+            )
         return None, False
     row = build.reader.table("loop", build.document["loop"], where)
     roles_dir = build.path(row["roles_dir"], (*where, "roles_dir"))
     _roles_exist(build, workers, roles_dir)
     if workers and not row["kickoff_template"]:
-        build.report.warn((*where, "kickoff_template"), "is not set: the agents are not told which phase it is")
+        build.report.warn(
+            (*where, "kickoff_template"), "is not set: the agents are not told which phase it is"
+        )
     loop = Loop(
         kickoff_template=build.file(row["kickoff_template"], (*where, "kickoff_template")),
         roles_dir=roles_dir,
@@ -51,8 +56,11 @@ def _roles_exist(build: Build, workers: Iterable[tuple[int, AgentSpec]], roles_d
     for index, agent in workers:
         where: KeyPath = ("agent", index, "role")
         if not agent.role:
-            build.report.error(where, "a loop agent needs a role: its prompt is roles_dir/ROLE.md",
-                               'such as role = "builder"')
+            build.report.error(
+                where,
+                "a loop agent needs a role: its prompt is roles_dir/ROLE.md",
+                'such as role = "builder"',
+            )
         else:
             build.file(os.path.join(roles_dir, f"{agent.role}.md"), where)
 
@@ -74,9 +82,12 @@ def _phases(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> tuple[Phas
             build.report.error((*at, "id"), f'"{row["id"]}" is already taken by phases[{ids[row["id"]]}]')
         file = posixpath.normpath(row["status"]) if row["status"] else ""
         if file and files.setdefault(file, index) != index:
-            build.report.error((*at, "status"), f'"{row["status"]}" is also the status file of '
-                               f"phases[{files[file]}]: the first to be done would end both",
-                               "give every phase its own file")
+            build.report.error(
+                (*at, "status"),
+                f'"{row["status"]}" is also the status file of '
+                f"phases[{files[file]}]: the first to be done would end both",
+                "give every phase its own file",
+            )
         for role, _ in row["models"]:
             if role not in known:
                 build.report.warn((*at, "models", role), "names no role and no agent", nearest(role, known))
@@ -90,8 +101,9 @@ def _gate(build: Build, raw: Any, where: KeyPath) -> Gate:
     chosen = [key for key in _GATES if row[key]]
     if len(chosen) != 1:
         said = f"has {' and '.join(chosen)}" if chosen else "checks nothing"
-        build.report.error(where, f"{said}: a gate is exactly one of {', '.join(_GATES)}",
-                           'such as { run = "make test" }')
+        build.report.error(
+            where, f"{said}: a gate is exactly one of {', '.join(_GATES)}", 'such as { run = "make test" }'
+        )
     elif row["metric"] and chosen != ["ratchet"]:
         build.report.error((*where, "metric"), "belongs to a ratchet")
     return Gate(**row)
@@ -104,13 +116,17 @@ def _handoff(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> Handoff:
     for key in ("claim_pings", "review_pings"):
         row[key] = _agents_named(build, row[key], agents, (*where, key))
     if len(row["inboxes"]) > _SIDES:
-        build.report.error((*where, "inboxes"), f"has {len(row['inboxes'])} files, but there are two sides",
-                           "the first belongs to claim_pings, the second to review_pings")
+        build.report.error(
+            (*where, "inboxes"),
+            f"has {len(row['inboxes'])} files, but there are two sides",
+            "the first belongs to claim_pings, the second to review_pings",
+        )
     return Handoff(**row)
 
 
-def _agents_named(build: Build, words: tuple[str, ...], agents: tuple[AgentSpec, ...],
-                  where: KeyPath) -> tuple[str, ...]:
+def _agents_named(
+    build: Build, words: tuple[str, ...], agents: tuple[AgentSpec, ...], where: KeyPath
+) -> tuple[str, ...]:
     """A word is an agent's name, else a role, which stands for all agents that have it."""
     names: dict[str, None] = {}
     for word in words:
@@ -133,5 +149,7 @@ def _on_complete(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> OnCom
     agent = next((a for a in agents if a.name == row["run"]), None)
     if row["run"] and (agent is None or agent.kind != "task"):
         tasks = {a.name for a in agents if a.kind == "task"}
-        build.report.error((*where, "run"), f'"{row["run"]}" is no agent of kind "task"', nearest(row["run"], tasks))
+        build.report.error(
+            (*where, "run"), f'"{row["run"]}" is no agent of kind "task"', nearest(row["run"], tasks)
+        )
     return OnComplete(trigger, row["run"])

@@ -21,7 +21,7 @@ SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 # How an inherited value and a project's own are put together; any other key is simply replaced.
 _BY_KEY = ("env", "screen")
-_BY_NAME: dict[str, type[Pattern] | type[Dialog]] = {"patterns": Pattern, "dialogs": Dialog}
+_BY_NAME: dict[str, type[Pattern | Dialog]] = {"patterns": Pattern, "dialogs": Dialog}
 
 
 def shipped_names(directory: str = SHIPPED) -> list[str]:
@@ -38,14 +38,25 @@ def shipped(name: str, directory: str = SHIPPED) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise ConfigError([Problem(path, None, "", f"the shipped profile cannot be read: {error}",
-                                   "the engine's checkout is damaged; check it out again")]) from None
+        raise ConfigError(
+            [
+                Problem(
+                    path,
+                    None,
+                    "",
+                    f"the shipped profile cannot be read: {error}",
+                    "the engine's checkout is damaged; check it out again",
+                )
+            ]
+        ) from None
 
 
 class Backends:
     """All backends of one file, each made when it is first asked for."""
 
-    def __init__(self, tables: dict[str, Any], reader: Reader, profiles: Mapping[str, dict[str, Any]] | None) -> None:
+    def __init__(
+        self, tables: dict[str, Any], reader: Reader, profiles: Mapping[str, dict[str, Any]] | None
+    ) -> None:
         self._reader = reader
         self._profiles = profiles
         self._values: dict[str, dict[str, Any]] = {}
@@ -96,8 +107,11 @@ class Backends:
             return DEFAULTS["backend"]
         base = self._resolve(parent, (*heirs, name))
         if base is None:
-            self._reader.report.error(where, f'there is no backend "{parent}" to inherit from',
-                                      nearest(parent, self.known() - {name}))
+            self._reader.report.error(
+                where,
+                f'there is no backend "{parent}" to inherit from',
+                nearest(parent, self.known() - {name}),
+            )
             return DEFAULTS["backend"]
         return base
 
@@ -138,6 +152,8 @@ def _given(raw: Any, where: KeyPath, reader: Reader) -> dict[str, Any]:
         rows = reader.tables(f"backend.{key}", given[key], (*where, key))
         for index, row in enumerate(rows):
             if row["name"] in {earlier["name"] for earlier in rows[:index]}:
-                reader.report.error((*where, key, index, "name"), f'"{row["name"]}" is already taken in this list')
+                reader.report.error(
+                    (*where, key, index, "name"), f'"{row["name"]}" is already taken in this list'
+                )
         given[key] = tuple(make(**row) for row in rows)
     return given

@@ -62,8 +62,9 @@ class Reader:
     def given(self, section: str, raw: Any, where: KeyPath) -> dict[str, Any]:
         """Only the keys that are written down, in normal form."""
         if not isinstance(raw, dict):
-            self.report.error(where, f"expected {Type.TABLE.value}, got {_kind_of(raw)}",
-                              f"write {SECTIONS[section][0]}")
+            self.report.error(
+                where, f"expected {Type.TABLE.value}, got {_kind_of(raw)}", f"write {SECTIONS[section][0]}"
+            )
             return {}
         keys = BY_SECTION[section]
         values: dict[str, Any] = {}
@@ -79,8 +80,11 @@ class Reader:
         self._odd(where, "there is no such key", nearest(name, known))
 
     def missing(self, key: Key, where: KeyPath) -> None:
-        self.report.error((*where, key.name), f"is required: {key.text}",
-                          f"write {key.name} = {key.example}" if key.example else "")
+        self.report.error(
+            (*where, key.name),
+            f"is required: {key.text}",
+            f"write {key.name} = {key.example}" if key.example else "",
+        )
 
     def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> bool:
         try:

@@ -1,5 +1,7 @@
-"""What a key may hold. The keys themselves are the table in keys.py; everything else follows from it:
-validation, defaults, `validate --explain`, docs/config.md and the JSON schema.
+"""What a key may hold.
+
+The keys themselves are the table in keys.py, and everything else follows from that: validation,
+defaults, `validate --explain`, docs/config.md and the JSON schema.
 
 A converter takes a parsed value and gives the normal form (tuples, floats), or raises Wrong with
 what was expected. A check looks at a normal form and gives "" or what is wrong with it.
@@ -14,7 +16,8 @@ from typing import Any, Final, NamedTuple
 
 Check = Callable[[Any], str]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
+NAME_LENGTH = 48
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 FOREVER = 1_000_000_000  # the longest duration we take: thirty years, and no timer overflows
 _SOCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -147,25 +150,31 @@ _CONVERT: dict[Type, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-# Checks: "" or what is wrong.
+# The checks.
+
 
 def positive(value: float) -> str:
+    """A duration that a loop may wait."""
     return "" if value > 0 else "must be greater than 0"
 
 
 def not_negative(value: float) -> str:
+    """A slack, a count or a price."""
     return "" if value >= 0 else "must not be negative"
 
 
 def filled(value: str) -> str:
+    """Text that says something."""
     return "" if value.strip() else "must not be empty"
 
 
 def one_line(value: str) -> str:
+    """Text that is compared with one line."""
     return filled(value) or ("must be one line" if len(value.splitlines()) > 1 else "")
 
 
 def regex(value: str) -> str:
+    """An expression that compiles."""
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
@@ -178,41 +187,59 @@ def name(value: str) -> str:
     if NAME.fullmatch(value):
         return ""
     if "." in value or ":" in value:
-        return 'must not contain "." or ":": tmux turns both into "_", and the session would never be found again'
-    if len(value) > 48:  # noqa: PLR2004 (NAME says so)
-        return "must have at most 48 characters"
+        return 'must not contain "." or ":": tmux turns them into "_" and would never find the session again'
+    if len(value) > NAME_LENGTH:
+        return f"must have at most {NAME_LENGTH} characters"
     return "must start with a letter or digit and hold only letters, digits, - and _"
 
 
 def socket(value: str) -> str:
-    return "" if _SOCKET.fullmatch(value) else (
-        "must be a tmux socket name (letters, digits, -, _ and ., not a path), or \"default\"")
+    """A name that tmux -L takes; a path would be looked for somewhere else."""
+    if _SOCKET.fullmatch(value):
+        return ""
+    return 'must be a name of letters, digits, -, _ and . (not a path), or "default" for your own server'
 
 
 def variables(value: Any) -> str:
-    """Names of environment variables: a list of them, or a table whose keys they are."""
+    """Names of environment variables: a list of them, or pairs that begin with them."""
     names = [item if isinstance(item, str) else item[0] for item in value]
     bad = [word for word in names if not _VARIABLE.fullmatch(word)]
     return f'"{bad[0]}" cannot be the name of an environment variable' if bad else ""
 
 
+def variable(value: str) -> str:
+    """One such name, or none."""
+    return variables((value,)) if value else ""
+
+
 def tmux_key(value: str) -> str:
-    return "" if not value or _KEY.fullmatch(value) else f'"{value}" is not a tmux key such as Enter, C-m or Escape'
+    """A key tmux knows by name, or none."""
+    known = not value or _KEY.fullmatch(value)
+    return "" if known else f'"{value}" is not a tmux key such as Enter, C-m or Escape'
+
+
+def submit_key(value: str) -> str:
+    """A key, and not none."""
+    return filled(value) or tmux_key(value)
 
 
 def tmux_keys(value: tuple[str, ...]) -> str:
-    return next((fault for key in value if (fault := tmux_key(key) if key else "a key must not be empty")), "")
+    """Such keys in a row."""
+    return next((fault for key in value if (fault := submit_key(key))), "")
 
 
 def branch(value: str) -> str:
+    """A branch name by git's rules; none is fine."""
     return "must be a branch name that git accepts" if _BAD_REF.search(value) else ""
 
 
 def quiet_hours(value: str) -> str:
+    """A span of hours, or none."""
     return "" if not value or _QUIET.fullmatch(value) else "must be a span of hours such as 22:00-07:00"
 
 
 def label(value: str) -> str:
     """An id that can be shown, compared and used as a file name."""
-    fault = one_line(value)
-    return fault or ("must not contain a slash or start with a dot" if "/" in value or value[0] == "." else "")
+    if fault := one_line(value):
+        return fault
+    return "must not contain a slash or start with a dot" if "/" in value or value[0] == "." else ""

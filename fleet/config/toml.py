@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fleet.config.problems import ConfigError, KeyPath, Problem
@@ -68,8 +69,8 @@ def read(text: str, path: str) -> tuple[dict[str, Any], str]:
         complaint: Exception = error
     folded, unclosed = fold(text)
     if unclosed is not None:
-        problem = Problem(path, unclosed, "", "the inline table opened here is never closed", "close it with }")
-        raise ConfigError([problem])
+        said = "the inline table opened here is never closed"
+        raise ConfigError([Problem(path, unclosed, "", said, "close it with }")])
     if folded != text:
         try:
             return tomllib.loads(folded), text
@@ -165,10 +166,8 @@ def _paths(node: Any, where: KeyPath) -> Iterator[KeyPath]:
 def positions(text: str) -> dict[KeyPath, int]:
     """The line of every key, table and list item of a document that parses."""
     scanner = _Scanner(text)
-    try:
+    with suppress(IndexError, ValueError, RecursionError):  # what was not found is not shown
         scanner.document()
-    except (IndexError, ValueError, RecursionError):
-        pass  # what was not found is not shown
     return scanner.found
 
 

@@ -120,6 +120,7 @@ class AgentSpec:
     env_pass: tuple[str, ...] = ()
     env_file: str = ""
     clone: str = ""
+    model_pinned: bool = False  # the model was given for this invocation only, and beats the phase's
 
 
 @dataclass(frozen=True, slots=True)

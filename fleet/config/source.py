@@ -30,8 +30,17 @@ def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
     beside = os.path.join(os.path.realpath(launcher_dir), FILE_NAME)
     if os.path.lexists(beside):
         return beside, True
-    raise ConfigError([Problem(here, None, "", "there is no config here, nor one beside agents.py",
-                               "give --config PATH, or run: agents.py init")])
+    raise ConfigError(
+        [
+            Problem(
+                here,
+                None,
+                "",
+                "there is no config here, nor one beside agents.py",
+                "give --config PATH, or run: agents.py init",
+            )
+        ]
+    )
 
 
 def load(path: str, *, strict: bool = False) -> Fleet:
@@ -39,8 +48,14 @@ def load(path: str, *, strict: bool = False) -> Fleet:
     return parse(_text(path), path, strict=strict)
 
 
-def parse(text: str, path: str, *, strict: bool = False, is_file: Callable[[str], bool] = os.path.isfile,
-          profiles: Mapping[str, dict[str, Any]] | None = None) -> Fleet:
+def parse(
+    text: str,
+    path: str,
+    *,
+    strict: bool = False,
+    is_file: Callable[[str], bool] = os.path.isfile,
+    profiles: Mapping[str, dict[str, Any]] | None = None,
+) -> Fleet:
     """The same for a text that was already read; `profiles` stand in for the shipped ones."""
     document, text = toml.read(text, path)
     report = Report()
@@ -58,7 +73,9 @@ def _text(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file", "give --config PATH, or run: agents.py init") from None
+        raise _unreadable(
+            path, "there is no such file", "give --config PATH, or run: agents.py init"
+        ) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     with open(descriptor, "rb") as file:
@@ -73,7 +90,9 @@ def _text(path: str) -> str:
         except OSError as error:
             raise _unreadable(path, f"cannot be read: {error.strerror}") from None
     if len(data) > SIZE_CAP:
-        raise _unreadable(path, f"is larger than {SIZE_CAP // 1024} KiB", "keep long prompts in files of their own")
+        raise _unreadable(
+            path, f"is larger than {SIZE_CAP // 1024} KiB", "keep long prompts in files of their own"
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,159 @@
+"""The key table, told to people (explain, docs/config.md) and to editors (the JSON schema)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleet.config.keys import BY_SECTION, SECTIONS
+from fleet.config.problems import ConfigError, Problem, nearest
+from fleet.config.schema import REQUIRED, Key, Type
+
+_INTRODUCTION = """\
+# agents.toml
+
+Generated from the key table in `fleet/config/keys.py`. `agents.py validate` checks a file,
+`agents.py validate --explain KEY` tells about one key, and `agents.py validate --resolved` prints the file
+with every default filled in.
+
+Relative paths start at `project_dir`, and `~` is your home. Durations are seconds and may be fractions. A key
+that does not exist is an error in `validate` and a warning elsewhere. Inline tables may span several lines.
+"""
+
+
+def explain(key: str) -> str:
+    """What a key or a section means: agent.wake.interval, backend.claude.bin, loop, or just interval."""
+    wanted = _plain_name(key)
+    if wanted in SECTIONS:
+        return _explain_section(wanted)
+    section, _, name = wanted.rpartition(".")
+    if section in SECTIONS and name in BY_SECTION[section]:
+        return _explain_key(BY_SECTION[section][name])
+    everywhere = [keys[wanted] for keys in BY_SECTION.values() if wanted in keys]
+    if everywhere:
+        return "\n\n".join(map(_explain_key, everywhere))
+    known = {f"{section}.{name}" for section, keys in BY_SECTION.items() for name in keys}
+    raise ConfigError([Problem("agents.toml", None, key, "there is no such key", nearest(wanted, known))])
+
+
+def _plain_name(key: str) -> str:
+    """A key without what varies: positions in lists, names of backends and models."""
+    plain = re.sub(r"\[\w*\]", "", key.strip())
+    for section in ("backend", "price"):
+        match = re.fullmatch(rf'{section}\.(?:"[^"]*"|[^.]+)(\..+)?', plain)
+        first = plain.removeprefix(f"{section}.").partition(".")[0]
+        if match and first not in BY_SECTION[section]:
+            plain = section + (match[1] or "")
+    return plain
+
+
+def _explain_section(section: str) -> str:
+    header, text = SECTIONS[section]
+    width = max(map(len, BY_SECTION[section]))
+    rows = [f"  {name:<{width}}  {key.text}" for name, key in BY_SECTION[section].items()]
+    return "\n".join([header, text, "", *rows])
+
+
+def _explain_key(key: Key) -> str:
+    lines = [f"{key.section}.{key.name}", key.text, "", f"type     {_type(key)}", f"default  {_default(key)}"]
+    if key.example:
+        lines.append(f"example  {key.name} = {key.example}")
+    return "\n".join(lines)
+
+
+def _type(key: Key) -> str:
+    return "one of " + ", ".join(key.choices) if key.choices else key.type.value
+
+
+def _default(key: Key) -> str:
+    if key.derived:
+        return key.derived
+    if key.default is REQUIRED:
+        return "none: required"
+    if key.default is None or key.default in {"", ()}:
+        return "none"
+    if isinstance(key.default, bool):
+        return str(key.default).lower()
+    return f"{key.default:g}" if isinstance(key.default, float | int) else f'"{key.default}"'
+
+
+def reference() -> str:
+    """docs/config.md."""
+    parts = [_INTRODUCTION]
+    for section, (header, text) in SECTIONS.items():
+        parts.append(f"## `{header}`\n\n{text}\n")
+        parts.append("| key | holds | default | meaning |\n|---|---|---|---|")
+        parts += [_row(key) for key in BY_SECTION[section].values()]
+        examples = [f"{key.name} = {key.example}" for key in BY_SECTION[section].values() if key.example]
+        parts.append("\n```toml\n" + "\n".join([header, *examples]) + "\n```\n")
+    return "\n".join(parts)
+
+
+def _row(key: Key) -> str:
+    default = _default(key)
+    shown = default if key.derived or default.startswith("none") else f"`{default}`"
+    cells = (f"`{key.name}`", _type(key), shown, key.text)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+_JSON: dict[Type, dict[str, Any]] = {
+    Type.STRING: {"type": "string"},
+    Type.PATH: {"type": "string"},
+    Type.REGEX: {"type": "string", "format": "regex"},
+    Type.FLAG: {"type": "boolean"},
+    Type.SECONDS: {"type": "number"},
+    Type.COUNT: {"type": "integer"},
+    Type.AMOUNT: {"type": "number"},
+    Type.STRINGS: {"type": "array", "items": {"type": "string"}},
+    Type.NAMES: {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    Type.WORDS: {"type": "object", "additionalProperties": {"type": "string"}},
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """For editors that complete and check TOML by a JSON schema."""
+    top: dict[str, Any] = {}
+    for section, (header, text) in SECTIONS.items():
+        if "." in section:
+            continue
+        shape = _json_table(section)
+        if header.startswith("[["):
+            shape = {"type": "array", "items": shape}
+        elif section in {"backend", "price"}:
+            shape = {"type": "object", "additionalProperties": shape}
+        top[section] = {"description": text} | shape
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "agents.toml",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["defaults"],
+        "properties": top,
+    }
+
+
+def _json_table(section: str) -> dict[str, Any]:
+    keys = BY_SECTION[section]
+    shape: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _json_key(key) for name, key in keys.items()},
+    }
+    # A backend may inherit what it does not say.
+    required = [name for name, key in keys.items() if key.default is REQUIRED and not key.derived]
+    return shape | ({"required": required} if required else {})
+
+
+def _json_key(key: Key) -> dict[str, Any]:
+    inner = f"{key.section}.{key.name}"
+    if key.type is Type.TABLE:
+        shape = _json_table(inner)
+    elif key.type is Type.TABLES:
+        shape = {"type": "array", "items": _json_table(inner)}
+    else:
+        shape = dict(_JSON[key.type])
+    if key.choices:
+        shape["enum"] = [str(choice) for choice in key.choices]
+    if isinstance(key.default, str | float | int) and key.default != "":
+        shape["default"] = key.default
+    return {"description": key.text} | shape
