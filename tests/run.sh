@@ -85,19 +85,48 @@ sim() {
   fi
 }
 
-# Servers of tests carry their own names; whatever was there before us is none of our business.
-servers() {
+# Every tmux server of this run lives in a socket directory of its own, and every process inherits the name of
+# the run: what is left at the end is ours, whatever else goes on on this machine.
+run_dir=$(mktemp -d "${TMPDIR:-/tmp}/aotest-XXXXXX") || exit 2
+export TMUX_TMPDIR=$run_dir AOTEST_RUN=${run_dir##*/}
+tidy() {
   local socket
-  for socket in "${TMUX_TMPDIR:-/tmp}/tmux-$(id -u)"/aotest-*; do
-    [ -S "$socket" ] && tmux -S "$socket" list-sessions -F "#{socket_path} #{session_name}" 2>/dev/null
-  done | sort
+  for socket in "$run_dir"/tmux-*/*; do
+    [ -S "$socket" ] && tmux -S "$socket" kill-server 2>/dev/null
+  done
+  rm -rf "$run_dir"
 }
+trap tidy EXIT
+trap 'exit 130' INT TERM
 
 leaks() {
-  local leaked
-  leaked=$(comm -13 <(printf '%s\n' "$before") <(servers) | grep -v '^$')
-  [ -z "$leaked" ] && return 0
-  printf 'left behind by the tests:\n%s\n' "$leaked" >&2
+  local socket found=
+  for socket in "$run_dir"/tmux-*/*; do
+    [ -S "$socket" ] && found+=$(tmux -S "$socket" list-sessions -F '  session #{session_name} on #{socket_path}' 2>/dev/null)
+  done
+  [ -d /proc/self ] && found+=$("$py" - "$$" <<'PYTHON'
+import os, sys
+ours, mark = {os.getpid(), int(sys.argv[1])}, f"AOTEST_RUN={os.environ['AOTEST_RUN']}".encode()
+parent = {}
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+            if mark in environ.read().split(b"\0") and fields[0] != "Z":
+                parent[int(pid)] = int(fields[1])
+    except OSError:
+        continue
+above = os.getpid()
+while above in parent:  # ourselves and the shells between us and run.sh
+    ours.add(above)
+    above = parent[above]
+for pid in set(parent) - ours:
+    with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
+        print(f"  process {pid}: {cmdline.read().replace(bytes(1), b' ').decode(errors='replace')}")
+PYTHON
+  )
+  [ -z "$found" ] && return 0
+  printf 'left behind by the tests:\n%s\n' "$found" >&2
   return 1
 }
 
@@ -109,7 +138,6 @@ run_suite() {
 }
 
 set_up
-before=$(servers)
 what=${1:-default}
 [ $# -gt 0 ] && shift
 case $what in
