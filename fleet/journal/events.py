@@ -51,8 +51,6 @@ class EventType(StrEnum):
     AGENT_LIMIT_WITHOUT_RESET = "agent.limit_without_reset"
     AGENT_PROBED = "agent.probed"
     AGENT_RESUMED = "agent.resumed"
-    AGENT_RECOVERED = "agent.recovered"
-    AGENT_LIMIT_WITHOUT_RESET = "agent.limit_without_reset"
     AGENT_WAITING = "agent.waiting"
     AGENT_MARKER_LAPSED = "agent.marker_lapsed"
     AGENT_MARKER_MALFORMED = "agent.marker_malformed"
@@ -107,6 +105,7 @@ class EventType(StrEnum):
     HANDOFF_BASELINED = "handoff.baselined"
     HANDOFF_REBASELINED = "handoff.rebaselined"
     HANDOFF_FETCH_FAILED = "handoff.fetch_failed"
+    HANDOFF_FETCH_RECOVERED = "handoff.fetch_recovered"
     CLONE_MADE = "clone.made"
     CLONE_FAILED = "clone.failed"
 
@@ -180,13 +179,13 @@ class Events:
         """Write down that it happened. Raises OSError only when asked to `sync`."""
         happened = EventType(kind)
         size, lead = self._look()
-        now = self._wall()
+        now = round(self._wall(), 3)
         self._seq += 1
         record: Record = {
             "v": VERSION,
             "seq": self._seq,
             "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "ts": round(now, 3),
+            "ts": now,
             "type": happened.value,
             "agent": agent,
             "reason": redact(reason, self._secrets),

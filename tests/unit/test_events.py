@@ -1,0 +1,238 @@
+"""The record of what happened: complete, in order, and readable after anything (I34, I46)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fleet.journal import events as events_module
+from fleet.journal.events import Events, EventType, follow, read
+from fleet.journal.intents import Intent, Intents
+from fleet.world.files import RealDisk
+from tests.unit.memory_disk import MemoryDisk
+
+ROOT = Path(__file__).parents[2]
+PATH = "/log/events.jsonl"
+
+
+def writer(disk, **options):
+    return Events(disk, PATH, lambda: 1_700_000_000.1239, **options)
+
+
+def numbers(disk, **filters):
+    return [r["facts"].get("n") for r in read(disk, PATH, **filters)]
+
+
+def test_a_record_says_what_when_who_and_why():
+    disk = MemoryDisk()
+    writer(disk, tick=lambda: 7).record(EventType.AGENT_DIED, agent="a", reason="exit 1", code=1, idle_s=2.5)
+    assert json.loads(disk.files[PATH]) == {
+        "v": 1,
+        "seq": 1,
+        "at": "2023-11-14T22:13:20.124Z",
+        "ts": 1700000000.124,
+        "type": "agent.died",
+        "agent": "a",
+        "reason": "exit 1",
+        "tick": 7,
+        "facts": {"code": 1, "idle_s": 2.5},
+    }
+
+
+def test_an_event_outside_the_closed_set_is_a_mistake():
+    with pytest.raises(ValueError):
+        writer(MemoryDisk()).record("agent.exploded")
+
+
+def test_every_event_the_core_names_is_in_the_set():
+    named = set()
+    for file in (ROOT / "fleet" / "core").rglob("*.py"):
+        named |= set(
+            re.findall(r'\(\(?"((?:agent|message|phase|gate|handoff|sequence|task)\.\w+)",', file.read_text())
+        )
+    assert len(named) > 10
+    assert named <= {e.value for e in EventType}
+
+
+def test_types_are_dotted_and_unique():
+    values = [e.value for e in EventType]
+    assert all(re.fullmatch(r"[a-z]+\.[a-z_]+", v) for v in values)
+    assert [e.name for e in EventType] == [v.upper().replace(".", "_") for v in values]
+
+
+def test_numbers_go_on_after_a_restart():
+    disk = MemoryDisk()
+    writer(disk).record("agent.ready", n=1)
+    writer(disk).record("agent.ready", n=2)
+    assert [r["seq"] for r in read(disk, PATH)] == [1, 2]
+
+
+def test_a_torn_last_line_costs_only_itself():
+    disk = MemoryDisk()
+    writer(disk).record("agent.ready", n=1)
+    whole = disk.files[PATH]
+    for cut in range(1, len(whole)):
+        disk.files[PATH] = whole + whole[:cut]
+        writer(disk).record("agent.ready", n=2)
+        assert numbers(disk)[0] == 1
+        assert numbers(disk)[-1] == 2
+        assert len(numbers(disk)) == 2 + (cut == len(whole) - 1)  # only the line break was missing
+
+
+def test_foreign_lines_are_passed_over():
+    disk = MemoryDisk()
+    disk._put(PATH, b'\xff\xfe\n[1]\n{"type": 3}\n{"type":"x.y"}\nnull\n' + b"[" * 99999 + b"\n")
+    writer(disk).record("agent.ready", n=1)
+    assert numbers(disk) == [1]
+
+
+def test_what_a_full_disk_refused_is_written_when_there_is_space_again():
+    """I35."""
+    disk = MemoryDisk()
+    events = writer(disk)
+    events.record("agent.ready", n=1)
+    disk.fail_at, disk.sticky, disk.torn = 1, True, True
+    events.record("agent.ready", n=2)
+    events.record("agent.ready", n=3)
+    assert "2 records wait" in events.trouble
+    disk.fail_at, disk.sticky = 0, False
+    events.record("agent.ready", n=4)
+    assert [n for n in numbers(disk) if n != 2] == [1, 3, 4]
+    assert 2 in numbers(disk)
+    assert events.trouble == ""
+    assert [r["facts"]["n"] for r in events.recent] == [1, 2, 3, 4]
+
+
+def test_a_record_that_must_be_on_disk_fails_loudly_and_is_not_written_later():
+    disk = MemoryDisk()
+    events = writer(disk)
+    events.record("agent.ready", n=1)
+    disk.fail_at = 1
+    with pytest.raises(OSError, match="No space"):
+        events.record("agent.ready", n=2, sync=True)
+    events.record("agent.ready", n=3)
+    assert numbers(disk) == [1, 3]
+
+
+def test_size_is_bounded_and_order_kept_across_rotation(monkeypatch):
+    """I34."""
+    monkeypatch.setattr(events_module, "CAP", 2000)
+    disk = MemoryDisk()
+    events = writer(disk)
+    for n in range(200):
+        events.record("agent.ready", n=n)
+    assert len(disk.files) == events_module.KEEP
+    assert all(len(raw) < 2200 for raw in disk.files.values())
+    kept = numbers(disk)
+    assert kept == list(range(200 - len(kept), 200))
+    assert len(kept) > 40
+
+
+def test_reading_filters_by_time_agent_and_family():
+    disk = MemoryDisk()
+    clock = [10.0]
+    events = Events(disk, PATH, lambda: clock[0])
+    for n, (kind, agent) in enumerate([("agent.died", "a"), ("agent.healed", "b"), ("phase.set", "")]):
+        clock[0] = 10.0 + n
+        events.record(kind, agent=agent, n=n)
+    assert numbers(disk, since=11.0) == [1, 2]
+    assert numbers(disk, agent="b") == [1]
+    assert numbers(disk, kind="agent") == [0, 1]
+    assert numbers(disk, kind="agent.died") == [0]
+    assert numbers(disk, kind="agent.die") == []
+
+
+def test_following_sees_every_new_record_over_rotation_and_torn_lines(monkeypatch):
+    monkeypatch.setattr(events_module, "CAP", 700)
+    disk = MemoryDisk()
+    events = writer(disk)
+    events.record("agent.ready", n=-1)
+    steps = iter(range(60))
+
+    def wait():
+        step = next(steps, None)
+        if step is None:
+            return False
+        if step % 3 == 0:
+            events.record("agent.ready", n=step // 3)
+        elif step % 3 == 1:
+            disk.append(PATH, b'{"torn', sync=False)
+        return True
+
+    assert [r["facts"]["n"] for r in follow(disk, PATH, wait)] == list(range(20))
+
+
+def test_secrets_never_reach_the_file():
+    """I40, SEC-15."""
+    disk = MemoryDisk()
+    events = Events(disk, PATH, time.time, secrets=["hunter2hunter2"])
+    events.record(
+        "agent.died", reason="bad hunter2hunter2", env={"K": ["sk-ant-api03-abcdefghijklmnopqrstuvwx"]}
+    )
+    assert b"hunter2" not in disk.files[PATH]
+    assert b"abcdefgh" not in disk.files[PATH]
+    assert "hunter2" not in str(events.recent)
+
+
+def test_two_processes_writing_at_once_lose_and_mix_nothing(tmp_path):
+    program = (
+        "import sys, time\n"
+        "from fleet.journal.events import Events\n"
+        "from fleet.world.files import RealDisk\n"
+        "events = Events(RealDisk(), sys.argv[1], time.time)\n"
+        "for n in range(300): events.record('agent.ready', agent=sys.argv[2], n=n)\n"
+    )
+    path = str(tmp_path / "events.jsonl")
+    both = [subprocess.Popen([sys.executable, "-c", program, path, who], cwd=ROOT) for who in "ab"]
+    assert [p.wait() for p in both] == [0, 0]
+    for who in "ab":
+        found = [r["facts"]["n"] for r in read(RealDisk(), path, agent=who)]
+        assert found == list(range(300))
+
+
+# Intents
+
+
+def test_an_intent_is_open_until_its_outcome():
+    disk = MemoryDisk()
+    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
+    first = intents.begin("start", "a", "run1", "died")
+    second, third = intents.begin_all(
+        [Intent("stop", "b", "run2", "down"), Intent("type", "c", "run3", "ping")]
+    )
+    intents.end(second, "done")
+    left = Intents(disk, "/s/intents.jsonl", lambda: 6.0).open_intents()
+    assert [(i.id, i.effect, i.agent, i.run, i.cause, i.at) for i in left] == [
+        (first, "start", "a", "run1", "died", 5.0),
+        (third, "type", "c", "run3", "ping", 5.0),
+    ]
+
+
+def test_an_intent_that_could_not_be_written_is_not_open_and_says_so():
+    disk = MemoryDisk()
+    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
+    intents.begin("start", "a", "run1", "died")
+    disk.fail_at, disk.torn = 1, True
+    with pytest.raises(OSError, match="No space"):
+        intents.begin("start", "b", "run2", "died")
+    third = intents.begin("start", "c", "run3", "died")
+    assert [i.agent for i in intents.open_intents()] == ["a", "c"]
+    intents.end(third, "done")
+    assert [i.agent for i in intents.open_intents()] == ["a"]
+
+
+def test_the_file_of_intents_stays_small(monkeypatch):
+    monkeypatch.setattr("fleet.journal.intents.COMPACT_AT", 2000)
+    disk = MemoryDisk()
+    stuck = Intents(disk, "/s/intents.jsonl", lambda: 5.0).begin("start", "old", "run0", "crashed here")
+    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
+    for n in range(500):
+        intents.end(intents.begin("start", "a", str(n), "died"), "done")
+    assert len(disk.files["/s/intents.jsonl"]) < 2500
+    assert [i.id for i in intents.open_intents()] == [stuck]
