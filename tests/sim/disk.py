@@ -16,10 +16,19 @@ from fleet.world.ports import FileStat
 BLOCK = 4096
 
 
+class _Durable:
+    """What a power cut may bring back in place of an unsynced replacement."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: SimFile | None) -> None:
+        self.file = file
+
+
 class SimFile:
     """Bytes with an identity."""
 
-    __slots__ = ("data", "inode", "mode", "mtime_ns", "synced")
+    __slots__ = ("before", "data", "inode", "mode", "mtime_ns", "synced")
 
     def __init__(self, data: bytearray, inode: int, mode: int, mtime_ns: int) -> None:
         self.data = data
@@ -27,6 +36,7 @@ class SimFile:
         self.mode = mode
         self.mtime_ns = mtime_ns
         self.synced = len(data)  # how many of its bytes survive a power cut
+        self.before: _Durable | None = None  # set: the replacement itself may not survive one
 
 
 class SimDisk:
@@ -52,11 +62,14 @@ class SimDisk:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         return bytes(file.data)
 
-    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:  # noqa: ARG002 - kept
-        """All or nothing, and kept."""
+    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
+        """All or nothing; kept only with `sync`."""
         self._before("disk.write")
         self._may_write(path)
+        old = self.files.get(path)
         self.put(path, data, mode)
+        if not sync:
+            self.files[path].before = old.before if old and old.before is not None else _Durable(old)
 
     def append(self, path: str, data: bytes, *, sync: bool) -> None:
         """Added at the end; with `sync` the whole file is durable afterwards."""
@@ -138,8 +151,16 @@ class SimDisk:
         return bytes(file.data).decode("utf-8", "replace") if file else ""
 
     def power_cut(self) -> None:
-        """Bytes that were never synced are lost from some point on."""
-        for file in self.files.values():
+        """Bytes that were never synced are lost from some point on, replacements perhaps as a whole."""
+        for path, file in list(self.files.items()):
+            if file.before is not None and self._rng.random() < 0.5:
+                old = file.before.file
+                if old is None:
+                    del self.files[path]
+                else:
+                    self.files[path] = old
+                continue
+            file.before = None
             if file.synced < len(file.data):
                 del file.data[self._rng.randrange(file.synced, len(file.data) + 1) :]
                 file.synced = len(file.data)

@@ -74,6 +74,8 @@ class Machine:
         )
         self.members: dict[str, Member] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
+        self.condemned: set[str] = set()  # runs that a verb asked to end
+        self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
         self.actor = "watchdog"
         self.calls = 0
@@ -92,7 +94,7 @@ class Machine:
     ) -> tuple[SimTmux, SimProcesses]:
         """The tmux and process ports for one watchdog or one verb."""
         return (
-            SimTmux(self.tmux, project, self.before, on_act),
+            SimTmux(self.tmux, project, self.before, on_act, self._cut_short),
             SimProcesses(self.table, self.before, on_signal),
         )
 
@@ -104,6 +106,10 @@ class Machine:
             self.armed = [(left - 1, happens) for left, happens in self.armed if left > 1]
             for happens in due:
                 happens()
+
+    def _cut_short(self) -> bool:
+        self.partial = max(0, self.partial - 1)
+        return self.partial > 0
 
     def arm(self, calls: int, happens: Callable[[], None]) -> None:
         """Let something happen at that port call of the watchdog's coming ticks."""

@@ -183,7 +183,7 @@ class TmuxMachine:
 
 
 class SimTmux:
-    """The Tmux port over the machine. `before` may crash the caller; `partial` spoils the next answers."""
+    """The Tmux port over the machine. `before` may crash the caller; `cut_short` spoils an answer."""
 
     def __init__(
         self,
@@ -191,12 +191,13 @@ class SimTmux:
         project: str,
         before: Callable[[str], None],
         on_act: Callable[[str, SimSession | None, str], None],
+        cut_short: Callable[[], bool] = lambda: False,
     ) -> None:
         self._machine = machine
+        self._cut_short = cut_short
         self._project = project
         self._before = before
         self._on_act = on_act  # (verb, session as it truly is or None, detail): told before it happens
-        self.partial = 0
 
     def listing(self) -> Listing:
         """Every pane we made, and the names of what we did not."""
@@ -263,8 +264,7 @@ class SimTmux:
                 server.waiting.append(lambda: late() and None)
             self._machine.clock.advance_to(self._machine.clock.t + CLIENT_TIMEOUT)
             raise Unavailable(f"{site}: tmux did not answer within {CLIENT_TIMEOUT:.0f} s")
-        if self.partial > 0:
-            self.partial -= 1
+        if self._cut_short():
             raise Unavailable(f"{site}: the answer of tmux ended early")
 
     def _create(self, launches: Sequence[Launch]) -> dict[str, str]:

@@ -1,0 +1,304 @@
+"""The hand that carries out the schedule: each kind of fault is one small method.
+
+What a person or fate did is told to the oracles, because acts may rightly follow from it. Nothing here looks
+at the watchdog; it is killed, stopped and doubled through `Stage`, which the simulation implements.
+"""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+from typing import Protocol
+
+from tests.sim.agents import Mood
+from tests.sim.declared import CONFIG, Declared, toml
+from tests.sim.faults import Fault
+from tests.sim.machine import Machine, Member
+from tests.sim.oracles import Oracles
+
+
+class Stage(Protocol):
+    """What the simulation lets the nemesis do to the supervisor and through its verbs."""
+
+    def kill_watchdog(self, down_for: float) -> None: ...
+
+    def stop_watchdog(self, seconds: float) -> None: ...
+
+    def second_watchdog(self) -> None: ...
+
+    def verb(self, name: str, agents: list[str], rng: Random) -> None: ...
+
+
+class Nemesis:
+    """One seed's faults."""
+
+    def __init__(self, machine: Machine, oracles: Oracles, stage: Stage, declared: list[Declared]) -> None:
+        self.machine = machine
+        self.oracles = oracles
+        self.stage = stage
+        self.declared = declared  # the last version that was meant
+        self.signal, self.heavy = 30.0, 300.0
+        self.struck: dict[str, int] = {}
+        self.over = False
+
+    def strike(self, fault: Fault) -> None:
+        """Now, or armed for a port call of a coming tick."""
+        if self.over:
+            return
+        if fault.call:
+            self.machine.arm(fault.call, lambda: self._do(fault))
+        else:
+            self._do(fault)
+
+    def _do(self, fault: Fault) -> None:
+        if self.over:
+            return
+        self.struck[fault.kind] = self.struck.get(fault.kind, 0) + 1
+        actor, self.machine.actor = self.machine.actor, "nemesis"
+        try:
+            getattr(self, fault.kind)(Random(fault.salt))
+        finally:
+            self.machine.actor = actor
+
+    def peace(self) -> None:
+        """No more faults, and whatever was broken on purpose is mended."""
+        self.over = True
+        self.machine.armed.clear()
+        self.machine.disk.fault = self.machine.disk.fails_in = 0
+        self.machine.deaf = False
+        self.machine.tmux.unhang()
+        server = self.machine.tmux.server
+        for session in list(server.sessions.values()) if server else []:
+            session.in_mode = False
+            if not session.project:
+                self.machine.tmux.close(session)
+        self._save(toml(self.declared, signal=self.signal, heavy=self.heavy))
+
+    def _one(self, rng: Random) -> Member:
+        return rng.choice(list(self.machine.members.values()))
+
+    # -- agents and people
+
+    def agent_kill(self, rng: Random) -> None:
+        """One agent dies of a signal."""
+        if living := self.machine.living():
+            rng.choice(living).die(signum=9)
+
+    def agent_massacre(self, _rng: Random) -> None:
+        """All of them at once."""
+        for agent in self.machine.living():
+            agent.die(signum=9)
+
+    def child_kill(self, rng: Random) -> None:
+        """A helper process of somebody's goes."""
+        children = [p for p in self.machine.table.by_pid.values() if p.name == "helper"]
+        if children:
+            self.machine.table.end(rng.choice(children), signum=9)
+
+    def user_draft(self, rng: Random) -> None:
+        """Somebody begins a sentence and finishes it later, or not."""
+        if living := self.machine.living():
+            agent = rng.choice(living)
+            agent.human_types("please also look at")
+            self.machine.clock.after(rng.uniform(5, 900), agent.human_finishes)
+
+    def user_copy_mode(self, rng: Random) -> None:
+        """Somebody scrolls back for a while."""
+        if living := self.machine.living():
+            session = rng.choice(living).session
+            session.in_mode = True
+            self.machine.clock.after(rng.uniform(5, 1200), lambda: setattr(session, "in_mode", False))
+
+    def user_kills_session(self, rng: Random) -> None:
+        """kill-session by hand, without telling us."""
+        if living := self.machine.living():
+            self.machine.tmux.close(rng.choice(living).session)
+
+    def user_renames(self, rng: Random) -> None:
+        """rename-session by hand, and back again after a while."""
+        if living := self.machine.living():
+            agent = rng.choice(living)
+            name = agent.session.name
+            self.machine.tmux.rename(agent.session, f"mine{rng.randrange(100)}")
+            self.machine.clock.after(rng.uniform(60, 3600), lambda: self._rename_back(agent.session, name))
+
+    def _rename_back(self, session, name: str) -> None:
+        server = self.machine.tmux.server
+        if server is not None and server.sessions.get(session.name) is session:
+            self.machine.tmux.rename(session, name)
+
+    def user_session(self, rng: Random) -> None:
+        """Sessions of the user's own beside ours, some with names much like ours."""
+        if self.machine.tmux.server is None or self.machine.tmux.server.hung:
+            return
+        name = rng.choice(("work", "sim-", "sim-a", "sim-a10", f"sim-{self._one(rng).name}"))
+        if name not in self.machine.tmux.server.sessions:
+            session = self.machine.tmux.open(name, "bash")
+            self.machine.clock.after(rng.uniform(60, 7200), lambda: self.machine.tmux.close(session))
+
+    # -- tmux
+
+    def server_kill(self, _rng: Random) -> None:
+        """SIGKILL to the server."""
+        self.oracles.excuses.server_lost = self.machine.clock.t
+        self.machine.tmux.kill_server()
+
+    def server_hang(self, rng: Random) -> None:
+        """SIGSTOP to the server, SIGCONT later."""
+        self.machine.tmux.hang()
+        self.machine.clock.after(rng.choice((3.0, 20.0, 300.0)), self.machine.tmux.unhang)
+
+    def tmux_partial(self, rng: Random) -> None:
+        """The next answers end early."""
+        self.machine.partial = rng.choice((2, 2, 4, 11))
+
+    def tmux_deaf(self, rng: Random) -> None:
+        """Death notices get lost for a while; only looking tells."""
+        self.machine.deaf = True
+        self.machine.clock.after(rng.uniform(60, 3600), lambda: setattr(self.machine, "deaf", False))
+
+    # -- the supervisor and its machine
+
+    def crash(self, rng: Random) -> None:
+        """SIGKILL to the watchdog, wherever it is."""
+        self.stage.kill_watchdog(rng.choice((0.5, 5.0, 60.0)))
+
+    def crash_loop(self, rng: Random) -> None:
+        """It is killed again and again, each time a little further on."""
+        for number in range(30):
+            self.machine.arm(rng.randrange(5, 25) * (number + 1), lambda: self.stage.kill_watchdog(0.2))
+
+    def stopped(self, rng: Random) -> None:
+        """SIGSTOP to the watchdog."""
+        self.stage.stop_watchdog(rng.choice((5.0, 60.0, 600.0, 3600.0)))
+
+    def second(self, _rng: Random) -> None:
+        """Somebody starts another one by hand."""
+        self.stage.second_watchdog()
+
+    def reboot(self, rng: Random) -> None:
+        """Power cut."""
+        self.oracles.excuses.host_lost = self.machine.clock.t
+        self.machine.disk.fault = 0
+        self.machine.reboot()
+        self.stage.kill_watchdog(rng.choice((20.0, 200.0)))
+
+    def clock_jump(self, rng: Random) -> None:
+        """Somebody sets the wall clock."""
+        self._jump(rng.choice((-1, 1)) * rng.choice((1.0, 60.0, 3600.0, 86_400.0, 3e7)))
+
+    def suspend(self, rng: Random) -> None:
+        """The lid is closed: nobody runs, only the wall clock goes on."""
+        self._jump(rng.choice((60.0, 3600.0, 8 * 3600.0)))
+
+    def zone_night(self, _rng: Random) -> None:
+        """The wall clock is set to an hour before the next change of summer time."""
+        self._jump(3600.0)
+
+    def _jump(self, seconds: float) -> None:
+        self.oracles.excuses.jumped = self.machine.clock.t
+        self.machine.clock.jump(seconds)
+
+    # -- disk
+
+    def _disk(self, code: int, seconds: float) -> None:
+        self.machine.disk.fault = code
+
+        def mend() -> None:
+            if self.machine.disk.fault == code:
+                self.machine.disk.fault = 0
+
+        self.machine.clock.after(seconds, mend)
+
+    def disk_full(self, rng: Random) -> None:
+        """No space left for a while."""
+        self._disk(errno.ENOSPC, rng.choice((5.0, 60.0, 1800.0)))
+
+    def disk_read_only(self, rng: Random) -> None:
+        """Remounted read-only for a while."""
+        self._disk(errno.EROFS, rng.choice((5.0, 60.0, 1800.0)))
+
+    def disk_error(self, rng: Random) -> None:
+        """One write somewhere fails."""
+        self.machine.disk.fails_in = rng.randrange(1, 20)
+
+    # -- config
+
+    def _save(self, text: str) -> None:
+        self.machine.disk.put(CONFIG, text.encode(), 0o644)
+
+    def _garble(self, text: str, seconds: float) -> None:
+        self._save(text)
+        self.machine.clock.after(seconds, self._mend_config)
+
+    def _mend_config(self) -> None:
+        self._save(toml(self.declared, signal=self.signal, heavy=self.heavy))
+
+    def config_garbled(self, rng: Random) -> None:
+        """A save that went wrong, put right later."""
+        text = toml(self.declared)
+        at = rng.randrange(len(text))
+        self._garble(
+            text[:at] + rng.choice(("=", "[[", '"', "\x00", "}}")) + text[at + 1 :], rng.uniform(1, 1200)
+        )
+
+    def config_cut(self, rng: Random) -> None:
+        """An editor truncates first and writes after; sometimes it takes a break in between."""
+        text = toml(self.declared)
+        self._garble(text[: rng.randrange(len(text))], rng.choice((0.5, 0.5, 30.0, 50.0)))
+
+    def config_shrunk(self, rng: Random) -> None:
+        """More than half of the agents are gone from the file, for less than a minute."""
+        self._garble(toml(self.declared[: len(self.declared) // 3]), rng.uniform(5, 55))
+
+    def config_edited(self, rng: Random) -> None:
+        """A proper edit: other intervals."""
+        self.signal = rng.choice((15.0, 30.0, 60.0))
+        self.heavy = rng.choice((120.0, 300.0))
+        self._mend_config()
+
+    # -- the operator
+
+    def _verb(self, name: str, members: list[Member], rng: Random) -> None:
+        for member in members:
+            self.oracles.excuses.touched[member.name] = self.machine.clock.t
+        self.stage.verb(name, [m.name for m in members], rng)
+        for member in members:
+            self.oracles.excuses.touched[member.name] = self.machine.clock.t
+
+    def op_down(self, rng: Random) -> None:
+        self._verb("down", [self._one(rng)], rng)
+
+    def op_up(self, rng: Random) -> None:
+        self._verb("up", [self._one(rng)], rng)
+
+    def op_down_all(self, rng: Random) -> None:
+        self._verb("down", list(self.machine.members.values()), rng)
+        self.machine.clock.after(rng.uniform(10, 3600), lambda: self.over or self.op_up_all(rng))
+
+    def op_up_all(self, rng: Random) -> None:
+        self._verb("up", list(self.machine.members.values()), rng)
+
+    def op_restart(self, rng: Random) -> None:
+        self._verb("restart", [self._one(rng)], rng)
+
+    def op_pause(self, rng: Random) -> None:
+        self._verb("pause", [self._one(rng)], rng)
+
+    def op_unpause(self, rng: Random) -> None:
+        self._verb("unpause", [m for m in self.machine.members.values() if m.paused][:1], rng)
+
+    def op_freeze(self, rng: Random) -> None:
+        self._verb("freeze", [self._one(rng)], rng)
+
+    def op_thaw(self, rng: Random) -> None:
+        self._verb("thaw", [m for m in self.machine.members.values() if m.frozen], rng)
+
+    def op_reset(self, rng: Random) -> None:
+        self._verb("reset", [self._one(rng)], rng)
+
+    def op_send(self, rng: Random) -> None:
+        self._verb("send", [self._one(rng)], rng)
+
+
+HEALTHY = frozenset(Mood) - {Mood.SHELL, Mood.WEDGE, Mood.IMPOSTER, Mood.GONE}
