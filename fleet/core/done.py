@@ -65,7 +65,7 @@ class _Line:
 
 
 def read_done(data: bytes | str, marker: str) -> Done:
-    """Does this status file carry a real marker?"""
+    """Whether this status file carries a real marker."""
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     lines = list(_lines(text.removeprefix("\ufeff")))
     marker = marker.rstrip()

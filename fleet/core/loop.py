@@ -7,13 +7,15 @@ mended by looking again, and nothing here needs to be undone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fleet.core.done import Done
-from fleet.core.model import Gate
+from fleet.core.model import Fleet, Gate, Loop
 
-LOOKS_CAP = 200  # gate results and told failures kept
+NO_STATUS = Done(done=False, why="there is no status file yet")
+TOLD_CAP = 200  # gate failures remembered as told
+UNSENT_CAP = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Place:
 
     @property
     def complete(self) -> bool:
-        """Past the last phase?"""
+        """Whether the last phase is behind it."""
         return not self.id
 
 
@@ -41,7 +43,7 @@ class StatusView:
 
     path: str = ""
     digest: str = ""
-    reading: Done = Done(done=False, why="there is no status file yet")
+    reading: Done = NO_STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,11 @@ class GateResult:
 
 @dataclass(frozen=True, slots=True)
 class LoopSeen:
-    """Everything one look found. What could not be looked at stands in `blind`, and nothing follows from it."""
+    """Everything one look found. What could not be looked at stands in `blind`; nothing follows from it."""
 
-    place: Place | None = None
-    trouble: str = ""  # the record on disk contradicts itself: hold, do not guess
+    place: Place | None = None  # what phase.json says
+    index: int | None = None  # what the bare index file says
+    trouble: str = ""  # one of them cannot be read: hold, do not guess
     status: StatusView | None = None  # None: could not be read
     marker: bool = False  # SEQUENCE-COMPLETE is there
     trigger: str = ""  # identity of the on_complete trigger file, empty when absent
@@ -137,15 +140,17 @@ class InboxMemory:
     """What an inbox held, and which contents have been told."""
 
     name: str
-    work: str = ""
-    remote: str = ""
+    work: str | None = None  # None: never looked at yet
+    remote: str | None = None
     told: tuple[str, ...] = ()
+    count: int = 0  # messages told so far
 
 
 @dataclass(frozen=True, slots=True)
 class LoopMemory:
     """What must survive a restart, saved before the plan that goes with it is carried out."""
 
+    looked: str = ""  # phase whose status file has been looked at
     done_phase: str = ""
     done_digest: str = ""  # the status text that first read as done
     done_since: float = 0.0  # wall
@@ -176,10 +181,10 @@ class LoopMemory:
         known = {f.name for f in fields(cls)}
         kept = {k: v for k, v in (data or {}).items() if k in known}
         kept["inboxes"] = tuple(
-            InboxMemory(i["name"], i.get("work", ""), i.get("remote", ""), tuple(i.get("told", ())))
+            InboxMemory(i["name"], i["work"], i["remote"], tuple(i["told"]), i["count"])
             for i in kept.get("inboxes", ())
         )
-        kept["unsent"] = tuple(Ping(p["id"], p["agent"], p["text"], p["kind"]) for p in kept.get("unsent", ()))
+        kept["unsent"] = tuple(Ping(**p) for p in kept.get("unsent", ()))
         kept["told"] = tuple(kept.get("told", ()))
         return cls(**kept)
 
@@ -192,12 +197,21 @@ def _plain(thing: InboxMemory | Ping) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """An event for the record."""
+
+    type: str
+    reason: str
+    facts: tuple[tuple[str, str | float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """Compare and set the position: from what it was read to be, to another, in one durable record."""
 
     expect: Place | None
     to: Place
-    why: str
+    note: Note  # recorded once it is true
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +219,7 @@ class WriteMarker:
     """Write SEQUENCE-COMPLETE."""
 
     ids: tuple[str, ...]
+    note: Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +266,14 @@ class ReadHistory:
     tip: str
 
 
-Step = Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | Fetch | ReadHistory
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End a child whose answer nobody waits for any more."""
+
+    job: str
+
+
+Step = Cancel | Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | Fetch | ReadHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,15 +282,6 @@ class RunTask:
 
     agent: str
     token: str
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """An event for the record."""
-
-    type: str
-    reason: str
-    facts: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +304,12 @@ class LoopPlan:
 
 @dataclass(slots=True)
 class Draft:
-    """A plan in the making: each rule adds its part."""
+    """A plan in the making: what all rules look at, and what each of them adds."""
 
+    fleet: Fleet
+    loop: Loop
+    seen: LoopSeen
+    now: float  # wall
     memory: LoopMemory
     steps: list[Step] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -301,3 +318,21 @@ class Draft:
     held: str = ""
     state: str = ""
     task: RunTask | None = None
+
+    @property
+    def tip(self) -> str:
+        """The watched commit, as far as it is known."""
+        return self.seen.git.tip if self.seen.git else ""
+
+    def note(self, type_: str, reason: str, **facts: str | float) -> None:
+        """Put an event on the record."""
+        self.notes.append(Note(type_, reason, tuple(facts.items())))
+
+    def remember(self, **changes: Any) -> None:
+        """Change what must survive."""
+        self.memory = replace(self.memory, **changes)
+
+    def ping(self, ping: Ping) -> None:
+        """Send it once; the same event decided again is the same ping."""
+        if all(p.id != ping.id for p in self.memory.unsent):
+            self.remember(unsent=(*self.memory.unsent, ping)[-UNSENT_CAP:])
