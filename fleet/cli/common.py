@@ -190,17 +190,3 @@ def session_of(fleet: Fleet, name: str) -> str:
     near = difflib.get_close_matches(name, sessions, 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sessions)}"
     raise Fail(f"no agent or service is called {clean(name)!r}; {hint}", code=2)
-
-
-def tmux_command(fleet: Fleet) -> list[str]:
-    """How to reach the fleet's tmux server: by the path that the first `up` recorded, else by its name."""
-    try:
-        with open(os.path.join(fleet.log_dir, "state", "socket"), encoding="utf-8") as file:
-            recorded = file.read().strip()
-    except OSError:
-        recorded = ""
-    from fleet.world.tmux import resolve_socket
-
-    if recorded and recorded != resolve_socket(fleet.tmux_socket):
-        return ["tmux", "-S", recorded]
-    return ["tmux", "-L", fleet.tmux_socket]

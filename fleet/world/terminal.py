@@ -1,0 +1,64 @@
+"""How a person's terminal reaches a session: the one tmux command that `attach` runs and `status` prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from fleet.core.model import Fleet
+from fleet.world.tmux import resolve_socket
+
+RECORDED = "socket"  # in the state directory: where the server really is, as the first `up` found it
+
+
+def server_command(fleet: Fleet) -> list[str]:
+    """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
+    try:
+        with open(os.path.join(fleet.log_dir, "state", RECORDED), encoding="utf-8") as file:
+            recorded = file.read().strip()
+    except OSError:
+        recorded = ""
+    if recorded and recorded != resolve_socket(fleet.tmux_socket):
+        return ["tmux", "-S", recorded]
+    return ["tmux", "-L", fleet.tmux_socket]
+
+
+def attach_command(fleet: Fleet, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
+    """Show a session. `outer` is the caller's TMUX: a client of the same server switches, it does not nest."""
+    server = server_command(fleet)
+    verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
+    return [*server, verb, *(["-r"] if read_only else []), "-t", f"={session}:"]
+
+
+def environment(command: list[str]) -> dict[str, str]:
+    """What the command must see: a client that opens inside another tmux must not know of the outer one."""
+    nested = "attach-session" in command
+    return {k: v for k, v in os.environ.items() if not (nested and k in {"TMUX", "TMUX_PANE"})}
+
+
+def is_there(fleet: Fleet, session: str) -> bool | None:
+    """Whether the session exists; None when tmux is missing or does not answer."""
+    done = _ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
+    return None if done is None else done.returncode == 0
+
+
+def _same_server(server: list[str], outer: str) -> bool:
+    done = _ask([*server, "display-message", "-p", "#{socket_path}"])
+    mine = done.stdout.strip() if done else ""
+    return bool(mine) and os.path.realpath(outer.partition(",")[0]) == os.path.realpath(mine)
+
+
+def _ask(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
+    environ = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE"}}
+    try:
+        return subprocess.run(
+            argv,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

@@ -1,0 +1,199 @@
+"""The rooms of the house, kept apart by walking every import."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "fleet").rglob("*.py"))
+
+# What each room may import of ours, besides itself.
+MAY_IMPORT = {
+    "core": set(),
+    "config": {"core"},
+    "backends": {"core"},
+    "transcripts": {"core", "config"},  # agentlog is a program of its own and reads agents.toml
+    "scripted": {"core"},
+    "journal": {"core", "world.ports"},
+    "world": {"core", "journal", "backends", "config", "transcripts"},
+    "watchdog": {"core", "config", "backends", "journal", "world", "transcripts"},
+    "rooms": {"core", "config", "journal", "world", "transcripts"},
+    "cli": {
+        "core",
+        "config",
+        "backends",
+        "journal",
+        "world",
+        "transcripts",
+        "scripted",
+        "watchdog",
+        "bootstrap",
+    },
+    "bootstrap": set(),
+}
+PURE_STDLIB = set(
+    "__future__ base64 binascii bisect calendar collections dataclasses datetime difflib enum fnmatch functools "
+    "hashlib heapq itertools json math operator posixpath re shlex signal statistics string textwrap types typing "
+    "unicodedata zlib zoneinfo".split()
+)
+IMPURE_CALLS = {
+    "open",
+    "print",
+    "input",
+    "exec",
+    "eval",
+    "now",
+    "utcnow",
+    "today",
+    "sleep",
+    "monotonic",
+    "kill",
+}
+THIRD_PARTY_ROOMS = {"world", "backends", "transcripts", "rooms", "cli"}
+BACKENDS = {path.stem for path in (ROOT / "fleet" / "backends").glob("*.toml")} | {
+    "claude",
+    "opencode",
+    "codex",
+}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT / "fleet").parts[0].removesuffix(".py")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(tree: ast.AST):
+    """(module, line, at the top of the file?) for every import, typing-only ones included."""
+    nested = {
+        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.Lambda) for n in ast.walk(f)
+    }
+    for node in ast.walk(tree):
+        top = id(node) not in nested
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno, top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            module = node.module or ""
+            plain = module != "fleet" and not (ROOT / module.replace(".", "/")).is_dir()
+            yield from ((module if plain else f"{module}.{a.name}", node.lineno, top) for a in node.names)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_a_room_imports_only_the_rooms_below_it(path):
+    room = room_of(path)
+    if room == "__init__":
+        room = "core"
+    for module, line, _ in imports(tree_of(path)):
+        parts = module.split(".")
+        if parts[0] != "fleet" or len(parts) == 1 or parts[1].startswith("__"):
+            continue
+        target, allowed = parts[1], MAY_IMPORT[room]
+        if room == "cli" and target == "rooms":  # a room is imported only by its own verb
+            assert parts[2] == path.stem, f"{path}:{line}: room {parts[2]} imported by another verb"
+            continue
+        assert target == room or target in allowed or ".".join(parts[1:3]) in allowed, (
+            f"{path}:{line}: {module}"
+        )
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) == "core"], ids=named)
+def test_core_has_no_clock_no_files_and_no_voice(path):
+    tree = tree_of(path)
+    for module, line, _ in imports(tree):
+        first = module.split(".")[0]
+        assert first in PURE_STDLIB | {"fleet"}, f"{path}:{line}: core imports {module}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            assert name not in IMPURE_CALLS, f"{path}:{node.lineno}: core calls {name}()"
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_libraries_are_imported_where_they_are_needed_and_not_before(path):
+    for module, line, top in imports(tree_of(path)):
+        first = module.split(".")[0]
+        if first == "fleet" or first in sys.stdlib_module_names:
+            continue
+        assert not top, f"{path}:{line}: {module} is imported by merely importing this file"
+        assert room_of(path) in THIRD_PARTY_ROOMS, f"{path}:{line}: {module}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if room_of(p) not in {"backends", "transcripts"}], ids=named
+)
+def test_no_code_asks_which_backend_it_is(path):
+    for node in ast.walk(tree_of(path)):
+        tested = []
+        if isinstance(node, ast.Compare):
+            tested = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            tested = [node.value]
+        words = {leaf.value for part in tested for leaf in ast.walk(part) if isinstance(leaf, ast.Constant)}
+        assert not words & BACKENDS, f"{path}:{node.lineno}: a quirk belongs into the backend's profile"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) not in {"world", "scripted"}], ids=named)
+def test_only_the_world_speaks_to_tmux(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.List | ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
+            words = [e.value for e in node.elts if isinstance(e, ast.Constant)]
+            asks_version = words[1:] == ["-V"]
+            names_tools = all(word in {"tmux", "git"} for word in words)
+            assert words[0] != "tmux" or asks_version or names_tools, (
+                f"{path}:{node.lineno}: a tmux command line"
+            )
+
+
+HOT = [
+    v
+    for v in ("status", "validate", "down", "logs", "version", "init")
+    if (ROOT / f"fleet/cli/{v}.py").exists()
+]
+
+
+@pytest.mark.parametrize("verb", HOT)
+def test_the_hot_path_loads_no_library(verb):
+    program = f"""
+import sys
+before = set(sys.modules)
+import agents
+import fleet.cli.main, fleet.config, fleet.cli.{verb}
+print(*sorted({{m.split(".")[0] for m in set(sys.modules) - before}}))
+"""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert loaded - sys.stdlib_module_names == {"agents", "fleet"}
+
+
+def test_every_ignored_lint_rule_has_a_reason():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lint = tomllib.loads(text)["tool"]["ruff"]["lint"]
+    assert lint["select"] == ["ALL"]
+    for rule in lint["ignore"]:
+        assert re.search(rf'^\s*"{rule}",\s+# \S', text, re.MULTILINE), f"why is {rule} ignored?"
+
+
+def test_the_launcher_stays_a_launcher():
+    for name in ("agents.py", "agentlog.py", "agent-log.py"):
+        path = ROOT / name
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
+        assert os.access(path, os.X_OK)
