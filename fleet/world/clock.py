@@ -1,0 +1,15 @@
+"""The machine's own clocks, behind the port that simulation replaces."""
+
+from __future__ import annotations
+
+import time
+
+
+class RealClock:
+    """Wall time for instants, monotonic time for durations."""
+
+    def wall(self) -> float:
+        return time.time()
+
+    def mono(self) -> float:
+        return time.monotonic()

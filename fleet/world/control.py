@@ -1,0 +1,233 @@
+"""The same verbs through one long-lived control-mode client: no process at all in a steady tick.
+
+The client sits in a session of its own, the anchor, which carries a stamp that keeps it out of listings
+and which tmux destroys when the client leaves. It asks for no output and has no say in window sizes.
+Every answer stands between `%begin` and an `%end` or `%error` with the same tag; whatever stands outside
+is a notification, and only wakes the loop. A batch that is not answered in whole closes the connection:
+a late answer must never be taken for the answer to a later question. The next batch connects anew, and
+while that does not work the plain server is asked by processes.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from fleet.world import tmux_text
+from fleet.world.ports import Launch, Unavailable
+from fleet.world.tmux import Batch, Said, Speaker, TmuxServer
+
+IN_FLIGHT = 256  # lines a round: enough to hide the latency, few enough to keep both buffers small
+_RETRY_AFTER = 1.0
+_CHUNK = 1 << 16
+_STIRRING = ("%sessions-changed", "%unlinked-window-", "%window-close", "%session-renamed")
+
+
+class _Broken(Exception):
+    """The connection is of no use any more."""
+
+
+class ControlTmux(Speaker):
+    """The Tmux port of the watchdog. `fileno` and `drain` let its selector wake on notifications."""
+
+    def __init__(self, server: TmuxServer) -> None:
+        self.project_id = server.project_id
+        self._server = server
+        self._anchor = f"anchor-{server.project_id}-{os.getpid()}"
+        self._client: subprocess.Popen[bytes] | None = None
+        self._reader = _Reader()
+        self._retry_at = 0.0
+
+    @property
+    def version(self) -> tuple[int, int]:
+        return self._server.version
+
+    @property
+    def connected(self) -> bool:
+        """Whether the control client is in use; otherwise processes are."""
+        return self._client is not None
+
+    def fileno(self) -> int:
+        """What to poll for notifications; -1 while there is no connection."""
+        return self._client.stdout.fileno() if self._client and self._client.stdout else -1
+
+    def drain(self) -> bool:
+        """Take in what tmux said unasked: True when sessions came or went, or the connection ended."""
+        with suppress(_Broken):
+            while self._client is not None and self._ready(select.POLLIN, 0.0):
+                self._receive()
+            return self._reader.take_stir()
+        self.close()
+        return True
+
+    def ask(self, lines: Sequence[str]) -> Said:
+        self.drain()
+        if not self._connect():
+            return self._server.ask(lines)
+        texts: list[str | None] = []
+        complaints: list[str] = []
+        try:
+            for at in range(0, len(lines), IN_FLIGHT):
+                said = self._converse(lines[at : at + IN_FLIGHT])
+                texts += said.texts
+                complaints += [said.complaint] if said.complaint else []
+        except _Broken as broken:
+            self.close()
+            raise Unavailable(f"tmux's control client did not answer: {broken}; connecting anew") from None
+        return Said(tuple(texts), "\n".join(complaints))
+
+    def create(self, launches: Sequence[Launch]) -> dict[str, str]:
+        """By a process: it is rare, and it must be able to found a server."""
+        made = self._server.create(launches)
+        self._retry_at = 0.0
+        return made
+
+    def close(self) -> None:
+        """Leave; tmux destroys the anchor with its last client."""
+        client, self._client = self._client, None
+        self._reader = _Reader()
+        if client is None:
+            return
+        for pipe in (client.stdin, client.stdout):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+        try:
+            client.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:  # the server hangs, so its client does
+            client.kill()
+            client.wait()
+
+    def _connect(self) -> bool:
+        if self._client is not None:
+            return True
+        if time.monotonic() < self._retry_at:
+            return False
+        self._retry_at = time.monotonic() + _RETRY_AFTER
+        server, anchor = self._server, tmux_text.exact(self._anchor)
+        quiet = ["-f", "no-output,ignore-size"]
+        argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, "cat"]
+        try:
+            self._client = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                env=server.environment,
+                cwd=server.state_dir if os.path.isdir(server.state_dir) else "/",
+                start_new_session=True,
+            )
+            os.set_blocking(self._pipe_in(), False)
+            os.set_blocking(self.fileno(), False)
+            stamp = f"set-option -t {anchor} @ao_anchor {tmux_text.name(self.project_id)}"
+            said = self._converse([f"{stamp} ; set-option -t {anchor} destroy-unattached on"])
+        except (_Broken, OSError):
+            self.close()
+            return False
+        if said.texts[0] is None:
+            self.close()
+            return False
+        return True
+
+    def _converse(self, lines: Sequence[str]) -> Said:
+        batch = Batch(lines)
+        unsent = memoryview(batch.program.encode("utf-8", "surrogateescape"))
+        self._reader.begin()
+        deadline = time.monotonic() + self._server.timeout
+        while self._reader.answered[-1:] != [batch.last]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _Broken(f"no whole answer within {self._server.timeout:g} s")
+            wanted = select.POLLIN | (select.POLLOUT if unsent else 0)
+            ready = self._ready(wanted, left)
+            if ready & select.POLLOUT and unsent:
+                unsent = unsent[self._send(unsent[:_CHUNK]) :]
+            if ready & ~select.POLLOUT:
+                self._receive()
+        texts = batch.read(self._reader.answered)
+        return Said(texts or (None,) * len(lines), "\n".join(self._reader.complaints))
+
+    def _ready(self, wanted: int, seconds: float) -> int:
+        """Which of reading and writing would not block; POLLIN also when the client is gone."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        if wanted & select.POLLOUT:
+            poll.register(self._pipe_in(), select.POLLOUT)
+        ready = 0
+        for fd, event in poll.poll(seconds * 1000):
+            ready |= select.POLLOUT if fd == self._pipe_in() and event & select.POLLOUT else select.POLLIN
+        return ready
+
+    def _send(self, data: memoryview) -> int:
+        try:
+            return os.write(self._pipe_in(), data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise _Broken(f"it went away: {error.strerror}") from None
+
+    def _receive(self) -> None:
+        try:
+            data = os.read(self.fileno(), _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise _Broken(f"it went away: {error.strerror}") from None
+        if not data:
+            raise _Broken("it went away")
+        self._reader.feed(data)
+        if self._reader.left:
+            raise _Broken("tmux sent it away")
+
+    def _pipe_in(self) -> int:
+        if self._client is None or self._client.stdin is None:
+            raise _Broken("it is not there")
+        return self._client.stdin.fileno()
+
+
+class _Reader:
+    """The control protocol's lines: answers inside blocks, notifications outside."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._tag = ""  # of the block we are in
+        self._block: list[str] = []
+        self._stirred = False
+        self.answered: list[str] = []
+        self.complaints: list[str] = []
+        self.left = False
+
+    def begin(self) -> None:
+        """A new batch: what was answered before is not part of it."""
+        self.answered = []
+        self.complaints = []
+
+    def take_stir(self) -> bool:
+        stirred, self._stirred = self._stirred, False
+        return stirred
+
+    def feed(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for raw in lines:
+            self._line(raw.decode("utf-8", "replace"))
+
+    def _line(self, line: str) -> None:
+        word, _, tag = line.partition(" ")
+        if not self._tag:
+            if word == "%begin":
+                self._tag, self._block = tag, []
+            elif word == "%exit":
+                self.left = True
+            elif line.startswith(_STIRRING):
+                self._stirred = True
+        elif tag == self._tag and word in {"%end", "%error"}:
+            into = self.answered if word == "%end" else self.complaints
+            into.extend(self._block)
+            self._tag = ""
+        else:
+            self._block.append(line)

@@ -1,0 +1,308 @@
+"""The script a pane runs: what it may see, where it stands, what it becomes.
+
+A person can read it and run it by hand. Every value is quoted; no secret is in it: those come with the
+pane's environment, from which the script removes what is not this agent's, or from an env_file, which is
+read as KEY=VALUE data and never executed. The preamble is the user's own shell. It may fail, exit or not
+even parse: the agent still starts, because the start hangs on the shell's exit trap, and the failure is
+shown in the pane and kept in a file. In the end the script becomes the agent: the pane's pid is its pid.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.world.shell import fill, quote
+
+ARGUMENT_CAP = 120_000  # Linux refuses a single argument of 131,072 bytes
+
+# What any program may see of the environment that `up` was run in; everything else is by env_pass.
+BASE_NAMES = (
+    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "COLORTERM",
+    "XDG_*", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+
+# Ours, the caller's tmux, one-off overrides: never handed on.
+NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
+
+# A CLI that finds these believes it runs inside another one, and refuses or misbehaves.
+NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+
+_READ_ENV_FILE = """\
+_ao_cr=$(printf '\\r')
+if [ -r {file} ]; then
+  while IFS= read -r _ao_line || [ -n "$_ao_line" ]; do
+    _ao_line=${{_ao_line%"$_ao_cr"}}
+    _ao_line=${{_ao_line#export }}
+    _ao_key=${{_ao_line%%=*}}
+    case $_ao_line in '#'*) continue ;; *=*) ;; *) continue ;; esac
+    case $_ao_key in '' | [0-9]* | *[!A-Za-z0-9_]*) continue ;; esac
+    _ao_value=${{_ao_line#*=}}
+    case $_ao_value in
+      \\"*\\") _ao_value=${{_ao_value#\\"}} _ao_value=${{_ao_value%\\"}} ;;
+      \\'*\\') _ao_value=${{_ao_value#\\'}} _ao_value=${{_ao_value%\\'}} ;;
+    esac
+    export "$_ao_key=$_ao_value"
+  done < {file}
+else
+  printf 'env_file %s cannot be read: starting without it\\n' {file} >&2
+fi"""
+
+
+def base_env(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that any pane may have."""
+    return _pick(environ, BASE_NAMES)
+
+
+def server_env(fleet: Fleet, environ: Mapping[str, str]) -> dict[str, str]:
+    """The union of what the members of the fleet may see: what the watchdog holds and hands out."""
+    passed = [b.env_pass for b in fleet.backends]
+    passed += [a.env_pass for a in fleet.agents] + [s.env_pass for s in fleet.services]
+    return _pick(environ, (*BASE_NAMES, *(name for names in passed for name in names)))
+
+
+def agent_env(agent: AgentSpec, backend: Backend, environ: Mapping[str, str]) -> dict[str, str]:
+    """One agent's share of an environment."""
+    return _pick(environ, (*BASE_NAMES, *backend.env_pass, *agent.env_pass))
+
+
+def service_env(service: ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
+    """One service's share of an environment."""
+    return _pick(environ, (*BASE_NAMES, *service.env_pass))
+
+
+def compose(
+    fleet: Fleet,
+    agent: AgentSpec,
+    backend: Backend,
+    *,
+    run: str,
+    model: str,
+    kickoff_file: str,
+    kickoff_bytes: int,
+    resume_id: str = "",
+    session_id: str = "",
+    settings_file: str = "",
+    signals_dir: str = "",
+    server_names: frozenset[str],
+) -> str:
+    """The launch script of one agent."""
+    slots = {
+        "bin": backend.bin,
+        "server": backend.server,
+        "dir": agent.dir,
+        "kickoff": kickoff_file,
+        "session": agent.session,
+        "model": model,
+        "id": resume_id or session_id,
+        "file": settings_file,
+    }
+    flags = _flags(backend, slots, resumes=bool(resume_id))
+    if backend.prompt_delivery == "exec":
+        command = f"exec sh -c {quote(' '.join(filter(None, (fill(backend.bin, slots), backend.flags))))}"
+    elif backend.prompt_delivery == "ping" and backend.attach:
+        command = " ".join(filter(None, ("exec", fill(backend.attach, slots), backend.flags)))
+    else:
+        kickoff = _kickoff(kickoff_file, kickoff_bytes) if backend.prompt_delivery == "arg" else ""
+        argument = '"$_ao_kickoff"' if kickoff else ""
+        command = " ".join(filter(None, (f"{kickoff}exec", quote(backend.bin), *flags, argument)))
+    env = {**dict(backend.env), **_model_env(backend, agent, model)}
+    return _script(
+        fleet,
+        name=agent.name,
+        session=agent.session,
+        run=run,
+        env=env,
+        own_env=dict(agent.env),
+        env_file=agent.env_file,
+        passed=(*backend.env_pass, *agent.env_pass),
+        directory=agent.dir,
+        preamble=backend.preamble,
+        signals_dir=signals_dir,
+        server_names=server_names,
+        command=command,
+    )
+
+
+def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_names: frozenset[str]) -> str:
+    """The launch script of a service: its command is the user's shell."""
+    return _script(
+        fleet,
+        name=service.name,
+        session=service.session,
+        run=run,
+        env={},
+        own_env=dict(service.env),
+        env_file=service.env_file,
+        passed=service.env_pass,
+        directory=service.dir,
+        server_names=server_names,
+        command=f"exec sh -c {quote(service.command)}",
+    )
+
+
+def compose_watchdog(
+    fleet: Fleet, *, run: str, argv: Sequence[str], server_names: frozenset[str]
+) -> str:
+    """The launch script of the supervisor: it keeps the whole union, because it starts everybody else."""
+    return _script(
+        fleet,
+        name="watchdog",
+        session=fleet.watchdog_session,
+        run=run,
+        env={},
+        own_env={},
+        env_file="",
+        passed=("*",),
+        directory=fleet.project_dir,
+        server_names=server_names,
+        command="exec " + " ".join(quote(word) for word in argv),
+    )
+
+
+def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str:
+    """Why this agent can never start as the machine is now, with the fix; "" when it may."""
+    backend = fleet.backend_of(agent)
+    if not os.path.isdir(agent.dir):
+        return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"
+    if agent.env_file and not os.access(agent.env_file, os.R_OK):
+        return f"agent {agent.name}: env_file {agent.env_file} cannot be read: create it or remove the key"
+    if backend.preamble or agent.env_file:
+        return ""  # either may change PATH: only the start itself can tell
+    word = backend.bin
+    if backend.prompt_delivery == "exec" and not _PLAIN.fullmatch(word):
+        return ""  # a whole shell command
+    if backend.prompt_delivery == "ping" and backend.attach and "{bin}" not in backend.attach:
+        return ""
+    path = {**environ, **dict(backend.env), **dict(agent.env)}.get("PATH", os.defpath)
+    where = os.path.join(agent.dir, word) if "/" in word else word
+    if word and not word.startswith("-") and shutil.which(where, path=path):
+        return ""
+    return (
+        f"agent {agent.name}: {word!r} (bin of backend {backend.name}) is not an executable on PATH: "
+        "install it, or give its full path as `bin`"
+    )
+
+
+def _script(
+    fleet: Fleet,
+    *,
+    name: str,
+    session: str,
+    run: str,
+    env: Mapping[str, str],
+    own_env: Mapping[str, str],
+    env_file: str,
+    passed: Iterable[str],
+    directory: str,
+    server_names: frozenset[str],
+    command: str,
+    preamble: str = "",
+    signals_dir: str = "",
+) -> str:
+    ours = {
+        "AO_RUN_ID": run,
+        "AO_AGENT": name,
+        "AO_PROJECT": fleet.project_id,
+        "AO_SESSION": session,
+        "AO_SIGNALS": signals_dir,
+    }
+    given = {*env, *own_env}
+    unwanted = sorted(n for n in _unwanted(server_names, tuple(passed)) if n not in given)
+    parts = [
+        "#!/bin/sh",
+        f"# {name}: written anew at each start. To run it by hand: sh {quote(f'launch-{session}.sh')}",
+        f"unset {' '.join(unwanted)}",
+        *_exports(env),
+        *([_READ_ENV_FILE.format(file=quote(env_file))] if env_file else []),
+        *_exports({**own_env, **ours}),
+        f"cd {quote(directory)} || exit 72",  # sh says why, in the pane
+        *(_with_preamble(preamble, command, os.path.join(fleet.log_dir, "state", f"preamble-{session}"))
+          if preamble else [command]),
+    ]  # fmt: skip
+    return "\n".join(parts) + "\n"
+
+
+def _with_preamble(preamble: str, command: str, record: str) -> list[str]:
+    """The user's shell, then the agent, whatever became of the former."""
+    return [
+        "_ao_start() {",
+        "  _ao_code=$?",
+        "  trap - EXIT HUP INT TERM",
+        "  set +eu",
+        f'  printf "%s %s\\n" "$AO_RUN_ID" "$_ao_code" 2>/dev/null >{quote(record)}',
+        "  [ \"$_ao_code\" -eq 0 ] || printf 'the preamble failed with code %s\\n' \"$_ao_code\" >&2",
+        f"  {command}",
+        "}",
+        "trap 'trap - EXIT; exit 143' HUP INT TERM",
+        "trap _ao_start EXIT",
+        f"eval {quote(chr(10) + preamble)}",
+        "exit $?",
+    ]
+
+
+def _flags(backend: Backend, slots: Mapping[str, str], *, resumes: bool) -> list[str]:
+    templates = (
+        (backend.model_flag, bool(slots["model"]) and not backend.model_env),
+        (backend.resume_flag, resumes),
+        (backend.session_id_flag, bool(slots["id"]) and not resumes),
+        (backend.settings_flag, bool(slots["file"])),
+        (backend.remote_control_flag, backend.remote_control),
+    )
+    chosen = [fill(template, slots) for template, wanted in templates if template and wanted]
+    return [backend.flags, *chosen] if backend.flags else chosen
+
+
+def _kickoff(path: str, size: int) -> str:
+    """Reads the prompt inside the shell, to the last newline; only a pointer when it is too long."""
+    if not size:
+        return ""
+    if size > ARGUMENT_CAP:
+        return f"_ao_kickoff={quote(f'Read {path} and follow it.')}; "
+    return f"_ao_kickoff=$(cat {quote(path)} && echo .); _ao_kickoff=${{_ao_kickoff%.}}; "
+
+
+def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]:
+    if not (backend.model_env and model):
+        return {}
+    variable = "OPENCODE_CONFIG_CONTENT"
+    own = {**dict(backend.env), **dict(agent.env)}.get(variable, "{}")
+    try:
+        content = json.loads(own)
+    except ValueError:
+        content = {}
+    return {variable: json.dumps({**(content if isinstance(content, dict) else {}), "model": model})}
+
+
+def _exports(env: Mapping[str, str]) -> list[str]:
+    return [f"export {name}={quote(value)}" for name, value in env.items() if _NAME.fullmatch(name)]
+
+
+def _unwanted(server_names: frozenset[str], passed: tuple[str, ...]) -> set[str]:
+    """Names the pane may have inherited and this agent must not see; a name in env_pass is wanted."""
+    allowed = (*BASE_NAMES, *passed)
+    inherited = {n for n in server_names if _NAME.fullmatch(n)}
+    never = {n for n in inherited if _matches(n, NEVER_NAMES)}
+    strangers = {n for n in inherited if not _matches(n, allowed)}
+    nesting = {n for n in ("TMUX", "TMUX_PANE", *NESTING_NAMES) if n not in passed}
+    return strangers | nesting | (never - set(passed))
+
+
+def _pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environ.items()
+        if _NAME.fullmatch(name) and _matches(name, patterns) and not _matches(name, NEVER_NAMES)
+    }
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,221 @@
+"""Which processes are a run, and how to end all of them and nothing else.
+
+Closing a terminal leaves most kinds of children alive, so a run is gathered from three traces that few
+processes lose together: the session its leader opened, its descendants, and the run id in the environment,
+which `setsid` and double forks do not shed. A leader must prove itself, because its number may have passed
+on to a stranger: by the run id, or, where the agent wiped its environment, by being a child of tmux.
+
+Identity is pid and start time. A signal goes through a pidfd that was opened before the identity was
+checked, so it cannot land on another process. Others' processes, ourselves and zombies are never members.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from fleet.core.seen import Proc
+from fleet.world import procfs
+from fleet.world.procfs import Row, boot_id
+
+__all__ = ["ProcTable", "Target", "boot_id", "start_time", "watch_death"]
+
+Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
+
+_SETTLED = 2.0  # seconds after which a process has long replaced the image it was forked with
+_LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first
+_KILLS = 40
+
+
+class ProcTable:
+    """The Processes port. Reads each process's environment once in its life."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[int, int], str] = {}
+
+    def tree(self, pid: int) -> tuple[Proc, ...]:
+        rows = procfs.table()
+        found = _descend([pid] if pid in rows else [], _children(rows))
+        return tuple(_proc(rows[p]) for p in found if not rows[p].zombie)
+
+    def members(self, pid: int, run: str) -> tuple[Proc, ...]:
+        return self.sweep([(pid, run)])[pid, run]
+
+    def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
+        """The members of many runs, from one reading of the table."""
+        rows = procfs.table()
+        runs = self._read_runs(rows)
+        children = _children(rows)
+        sessions: dict[int, list[int]] = {}
+        carriers: dict[str, list[int]] = {}
+        for row in rows.values():
+            sessions.setdefault(row.sid, []).append(row.pid)
+            carriers.setdefault(runs[row.pid], []).append(row.pid)
+        found = {}
+        for leader, run in targets:
+            seeds = list(carriers.get(run, ())) if run else []
+            if _proves_itself(leader, run, rows, runs):
+                seeds += [leader, *sessions.get(leader, ())]
+            pids = _descend(seeds, children)
+            found[leader, run] = tuple(_proc(rows[pid]) for pid in pids if _may_end(rows[pid]))
+        return found
+
+    def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
+        return tuple(proc for proc in procs if _send(proc, signum))
+
+    def alive(self, proc: Proc) -> bool:
+        return start_time(proc.pid) == proc.start
+
+    def stop_all(
+        self,
+        targets: Sequence[Target],
+        *,
+        grace: float,
+        wait: Callable[[float], None] = time.sleep,
+        settle: float = 0.05,
+    ) -> tuple[Proc, ...]:
+        """End these runs together and return who survived even SIGKILL. It blocks: for verbs only.
+
+        Everybody is asked at once and has `grace` in all; newcomers are asked as they appear.
+        """
+        deadline = time.monotonic() + grace
+        asked: set[tuple[int, int]] = set()
+        while (left := self._everyone(targets)) and time.monotonic() < deadline:
+            fresh = [proc for proc in left if (proc.pid, proc.start) not in asked]
+            self.signal(fresh, signal.SIGTERM)
+            self.signal(fresh, signal.SIGCONT)  # a frozen process cannot answer
+            asked |= {(proc.pid, proc.start) for proc in fresh}
+            wait(settle)
+        clean = 0
+        for _ in range(_KILLS):
+            left = self._everyone(targets)
+            self.signal(left, signal.SIGKILL)
+            clean = 0 if left else clean + 1
+            if clean == _LOOKS:
+                break
+            wait(settle)
+        return tuple(left)
+
+    def _everyone(self, targets: Sequence[Target]) -> list[Proc]:
+        procs = {(p.pid, p.start): p for members in self.sweep(targets).values() for p in members}
+        return list(procs.values())
+
+    def _read_runs(self, rows: Mapping[int, Row]) -> dict[int, str]:
+        """Run id by pid, "" for none; what is gone is forgotten.
+
+        A young process is asked again next time: between fork and exec it still shows its parent's.
+        """
+        known, self._runs = self._runs, {}
+        runs = {}
+        for row in rows.values():
+            identity = (row.pid, row.start)
+            run = known.get(identity)
+            if run is None:
+                run = "" if row.zombie else procfs.run_of(row.pid)
+            if run or row.age > _SETTLED:
+                self._runs[identity] = run
+            runs[row.pid] = run
+        return runs
+
+
+def watch_death(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            return None
+    return _kqueue_death(pid)
+
+
+def start_time(pid: int) -> int | None:
+    """Clock ticks after boot at which the process started; None when it is not alive."""
+    row = procfs.row(pid)
+    return None if row is None or row.zombie else row.start
+
+
+def _proves_itself(leader: int, run: str, rows: Mapping[int, Row], runs: Mapping[int, str]) -> bool:
+    row = rows.get(leader)
+    if leader <= 1 or row is None:
+        return False
+    if not run or runs[leader] == run:
+        return True
+    parent = rows.get(row.ppid)
+    return not runs[leader] and parent is not None and parent.name.startswith("tmux")
+
+
+def _may_end(row: Row) -> bool:
+    return not row.zombie and row.pid not in {1, os.getpid()} and procfs.own(row.pid)
+
+
+def _send(proc: Proc, signum: int) -> bool:
+    """True when this very process was there and took the signal."""
+    if proc.pid in {0, 1, os.getpid()}:
+        return False
+    handle = -1
+    try:
+        if hasattr(os, "pidfd_open"):
+            handle = os.pidfd_open(proc.pid)
+        if start_time(proc.pid) != proc.start:
+            return False
+        if handle >= 0:
+            signal.pidfd_send_signal(handle, signum)
+        else:
+            os.kill(proc.pid, signum)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _descend(seeds: Iterable[int], children: Mapping[int, Sequence[int]]) -> list[int]:
+    """The seeds and all their descendants, each once."""
+    found = list(dict.fromkeys(seeds))
+    seen = set(found)
+    for pid in found:  # grows while it is walked
+        fresh = [child for child in children.get(pid, ()) if child not in seen]
+        seen.update(fresh)
+        found.extend(fresh)
+    return found
+
+
+def _children(rows: Mapping[int, Row]) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for row in rows.values():
+        children.setdefault(row.ppid, []).append(row.pid)
+    return children
+
+
+def _proc(row: Row) -> Proc:
+    return Proc(
+        pid=row.pid,
+        start=row.start,
+        ppid=row.ppid,
+        sid=row.sid,
+        name=row.name,
+        exe=procfs.exe(row.pid),
+        cpu=row.cpu,
+        zombie=row.zombie,
+        foreground=row.tpgid > 0 and row.tpgid == row.pgrp,
+    )
+
+
+def _kqueue_death(pid: int) -> int | None:
+    kqueue = getattr(select, "kqueue", None)
+    kevent = getattr(select, "kevent", None)
+    if kqueue is None or kevent is None:
+        return None
+    queue = kqueue()
+    # EVFILT_PROC, EV_ADD, NOTE_EXIT: the constants exist only where kqueue does.
+    names = ("KQ_FILTER_PROC", "KQ_EV_ADD", "KQ_NOTE_EXIT")
+    try:
+        queue.control([kevent(pid, *(getattr(select, name) for name in names))], 0)
+        return os.dup(queue.fileno())
+    except OSError:
+        return None

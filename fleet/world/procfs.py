@@ -1,0 +1,167 @@
+"""Reading the process table: from procfs in two system calls a process, from psutil where there is none."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from fleet.world.ports import Unavailable
+
+RUN_VARIABLE = "AO_RUN_ID"
+
+_ROOT = "/proc"
+_HAS_PROCFS = os.path.exists(f"{_ROOT}/self/stat")
+_ENVIRON_CAP = 1 << 20
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process as one reading of the table shows it."""
+
+    pid: int
+    start: int  # clock ticks after boot
+    ppid: int
+    pgrp: int
+    sid: int
+    tpgid: int
+    name: str
+    state: str
+    cpu: float
+
+    @property
+    def zombie(self) -> bool:
+        return self.state in "ZX"
+
+    @property
+    def age(self) -> float:
+        """Seconds since it started."""
+        return now_ticks() / _TICK - self.start / _TICK
+
+
+def now_ticks() -> float:
+    """Now, in the unit and from the origin of `Row.start`."""
+    if _HAS_PROCFS:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) * _TICK
+    return time.time() * _TICK
+
+
+def table() -> dict[int, Row]:
+    """Every process of the machine that can be seen, by pid."""
+    if not _HAS_PROCFS:
+        return _psutil_table()
+    try:
+        pids = [int(name) for name in os.listdir(_ROOT) if name.isdigit()]
+    except OSError as error:
+        raise Unavailable(f"the process table could not be read: {error.strerror}; trying again") from None
+    return {found.pid: found for found in map(row, pids) if found is not None}
+
+
+def row(pid: int) -> Row | None:
+    """One process, or nothing when it is gone."""
+    if not _HAS_PROCFS:
+        return _psutil_table().get(pid)
+    try:
+        fd = os.open(f"{_ROOT}/{pid}/stat", os.O_RDONLY)
+        try:
+            return parse(os.read(fd, 4096))
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+
+
+def parse(text: bytes) -> Row | None:
+    """`pid (name) state ppid …`: the name may hold spaces and parentheses, so cut at the last one."""
+    head, _, tail = text.rpartition(b")")
+    pid, _, name = head.partition(b" (")
+    cells = tail.split()
+    if not pid.isdigit() or len(cells) < 20:  # noqa: PLR2004 - up to starttime, field 22 of stat(5)
+        return None
+    return Row(
+        pid=int(pid),
+        start=int(cells[19]),
+        ppid=int(cells[1]),
+        pgrp=int(cells[2]),
+        sid=int(cells[3]),
+        tpgid=int(cells[5]),
+        name=name.decode("utf-8", "replace"),
+        state=cells[0].decode("ascii", "replace"),
+        cpu=(int(cells[11]) + int(cells[12])) / _TICK,
+    )
+
+
+def own(pid: int) -> bool:
+    """Does it run as us? Others' processes are none of our business, root or not."""
+    if not _HAS_PROCFS:
+        return True  # psutil shows only what may be looked at
+    try:
+        return os.stat(f"{_ROOT}/{pid}").st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def exe(pid: int) -> str:
+    """Base name of the binary that really runs, "" where we may not look."""
+    with suppress(OSError):
+        return os.path.basename(os.readlink(f"{_ROOT}/{pid}/exe")).removesuffix(" (deleted)")
+    return ""
+
+
+def run_of(pid: int) -> str:
+    """The run id in a process's environment: "" for none, for other users' and for the vanished."""
+    if not own(pid):
+        return ""
+    if not _HAS_PROCFS:
+        return _psutil_run(pid)
+    try:
+        with open(f"{_ROOT}/{pid}/environ", "rb") as file:
+            environ = b"\0" + file.read(_ENVIRON_CAP)
+    except OSError:
+        return ""
+    _, _, rest = environ.partition(b"\0" + RUN_VARIABLE.encode() + b"=")
+    return rest.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def boot_id() -> str:
+    """Changes when the machine restarts: pids and start times of before mean nothing then."""
+    with suppress(OSError), open(f"{_ROOT}/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+    with suppress(ImportError):
+        import psutil
+
+        return f"boot-{int(psutil.boot_time())}"
+    return ""
+
+
+def _psutil_table() -> dict[int, Row]:
+    try:
+        import psutil
+    except ImportError:
+        raise Unavailable("there is no /proc here and psutil is not installed: install psutil") from None
+    rows = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError), process.oneshot():
+            times = process.cpu_times()
+            rows[process.pid] = Row(
+                pid=process.pid,
+                start=int(process.create_time() * _TICK),
+                ppid=process.ppid(),
+                pgrp=os.getpgid(process.pid),
+                sid=os.getsid(process.pid),
+                tpgid=0,  # the foreground group is not to be had here
+                name=process.name(),
+                state="Z" if process.status() == psutil.STATUS_ZOMBIE else "R",
+                cpu=times.user + times.system,
+            )
+    return rows
+
+
+def _psutil_run(pid: int) -> str:
+    import psutil
+
+    with suppress(psutil.Error, OSError):
+        return str(psutil.Process(pid).environ().get(RUN_VARIABLE, ""))
+    return ""

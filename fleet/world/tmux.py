@@ -1,0 +1,350 @@
+"""One tmux server, spoken to by processes: never more than one process a call, however large the fleet.
+
+Everything goes as a batch through `source-file -` on standard input: no length limit, no argument list
+for others to read, and a line that fails does not stop the next. Each line ends with a marker that is
+printed only when the line succeeded, and the batch with one more: an answer without its last marker is
+partial, and a partial answer is no answer. `Speaker` holds the verbs; how a batch travels is `ask`, which
+the control-mode client of control.py does without any process at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fleet.core.seen import Listing, PaneRef
+from fleet.world import tmux_rows, tmux_text
+from fleet.world.launch import base_env
+from fleet.world.ports import Launch, Unavailable
+
+OLDEST = (3, 2)  # argv panes, -e, brace blocks, -N
+_SINCE_VIS = (3, 7)  # from here a paste is escaped unless -S says not to
+
+_NO_SERVER = re.compile(r"no server running on |error connecting to .*\((?:No such file|Connection refused)")
+_LOST = re.compile(r"server exited unexpectedly|lost server")
+
+
+class NoServer(Unavailable):
+    """Tmux said so itself: nobody listens on this socket."""
+
+
+class Lost(Unavailable):
+    """The server ended under our hands; whether it acted is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The answer to a batch: each line's output, None where the line failed, and what tmux complained of."""
+
+    texts: tuple[str | None, ...]
+    complaint: str = ""
+
+
+class Batch:
+    """Some lines, and the nonce that tells their answers apart, whatever a screen may contain."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._nonce = secrets.token_hex(8)
+        self._count = len(lines)
+        marked = [f"{line} ; display-message -p '{self._nonce} {i}'" for i, line in enumerate(lines)]
+        self.program = "\n".join([*marked, f"display-message -p '{self._nonce} end'", ""])
+        self.last = f"{self._nonce} end"
+
+    def read(self, output: Sequence[str]) -> tuple[str | None, ...] | None:
+        """Each line's text; None for the whole when the last marker is missing."""
+        if self.last not in output:
+            return None
+        texts: list[str | None] = [None] * self._count
+        pending: list[str] = []
+        for row in output:
+            if not row.startswith(self._nonce):
+                pending.append(row)
+            elif row != self.last:
+                texts[int(row[len(self._nonce) + 1 :])] = "\n".join(pending)
+                pending = []
+        return tuple(texts)
+
+
+class Speaker(ABC):
+    """The verbs of the Tmux port over any way of asking."""
+
+    project_id: str
+
+    @abstractmethod
+    def ask(self, lines: Sequence[str]) -> Said:
+        """Say these lines; NoServer, Lost or Unavailable when there is no whole answer."""
+
+    @property
+    @abstractmethod
+    def version(self) -> tuple[int, int]: ...
+
+    def listing(self) -> Listing:
+        """Every pane of the server in one answer; server None only when tmux denies there is one."""
+        try:
+            said = self.ask((
+                f"display-message -p '{tmux_rows.SERVER_FORMAT}'",
+                f"list-panes -a -F '{tmux_rows.pane_format(tmux_text.name(self.project_id))}'",
+                f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
+            ))
+        except NoServer:
+            return Listing(None)
+        server, panes, clients = said.texts
+        if server is not None and panes is None and self._is_empty():
+            return Listing(tmux_rows.server_id(server))
+        if server is None or panes is None or clients is None:
+            raise Unavailable(f"tmux did not list its panes: {said.complaint}; trying again")
+        return tmux_rows.parse(server, panes, clients, self.project_id)
+
+    def capture(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+        if not refs:
+            return {}
+        who = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
+        try:
+            said = self.ask([who, *(tmux_text.capture(ref.pane) for ref in refs)])
+        except NoServer:
+            return {}
+        if said.texts[0] is None:
+            raise Unavailable("tmux did not say which server it is; trying again")
+        server = tmux_rows.server_id(said.texts[0])
+        screens = zip(refs, said.texts[1:], strict=True)
+        return {
+            ref.session: "\n".join(row.rstrip() for row in text.split("\n"))
+            for ref, text in screens
+            if text is not None and ref.server == server
+        }
+
+    def remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+        if not refs:
+            return {}
+        try:
+            said = self.ask([tmux_text.kill(ref) for ref in refs])
+        except NoServer:
+            return dict.fromkeys((ref.session for ref in refs), "server is gone")
+        answers = zip(refs, said.texts, strict=True)
+        return {ref.session: tmux_text.reason(text, ref, said.complaint) for ref, text in answers}
+
+    def paste(self, ref: PaneRef, text: str) -> str:
+        """Control characters are left out: in a pane they would be keystrokes."""
+        clean = tmux_text.typable(text)
+        if not clean:
+            return "" if not text else "nothing in the text can be typed"
+        flags = "-S" if self.version >= _SINCE_VIS else ""
+        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{secrets.token_hex(8)}", flags))
+
+    def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
+        return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
+
+    def reap(self) -> None:
+        """A child of the server's own makes it collect the exit statuses it missed."""
+        self.ask(("run-shell -b true",))
+
+    def _is_empty(self) -> bool:
+        """A server without a session refuses to list panes; this list it answers, with nothing."""
+        return self.ask(("list-sessions -F '#{session_id}'",)).texts[0] == ""
+
+    def _guarded(self, ref: PaneRef, lines: Sequence[str]) -> str:
+        try:
+            said = self.ask(lines)
+        except NoServer:
+            return "server is gone"
+        return tmux_text.reason(said.texts[-1], ref, said.complaint)
+
+
+class TmuxServer(Speaker):
+    """The server at one socket, by short-lived processes. `socket_path`, once recorded, beats the name."""
+
+    def __init__(
+        self,
+        socket: str,
+        conf_dir: str,
+        project_id: str,
+        log_dir: str,
+        *,
+        socket_path: str = "",
+        timeout: float = 5.0,
+    ) -> None:
+        self.project_id = project_id
+        self.conf_dir = conf_dir
+        self.log_dir = log_dir
+        self.timeout = timeout
+        self._socket = socket
+        self._socket_path = socket_path
+
+    @property
+    def state_dir(self) -> str:
+        """Where every client stands, so that launch scripts are named without a path."""
+        return os.path.join(self.log_dir, "state")
+
+    @property
+    def argv(self) -> list[str]:
+        """How to reach this server: also the head of the command a person types to attach."""
+        where = ["-S", self._socket_path] if self._socket_path else ["-L", self._socket]
+        return ["tmux", *where, "-u"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the server is founded with: nothing of the caller's that a pane should not have."""
+        return base_env(os.environ)
+
+    @cached_property
+    def version(self) -> tuple[int, int]:
+        return tmux_version()
+
+    def ask(self, lines: Sequence[str]) -> Said:
+        return self._run(["source-file", "-"], lines)
+
+    def create(self, launches: Sequence[Launch]) -> dict[str, str]:
+        """All sessions in one batch, founding the server if need be; read back what really is there."""
+        if not launches:
+            return {}
+        self._prepare(launches)
+        lines = [self._create_line(launch) for launch in launches]
+        lines.append("list-sessions -F '#{session_name}'")
+        command = [*self._conf(), "start-server", ";", "source-file", "-"]
+        try:
+            said = self._run(command, lines)
+        except (Lost, NoServer):  # the old server was leaving: this founds a new one
+            said = self._run(command, lines)
+        there = set((said.texts[-1] or "").split("\n"))
+        complaint = said.complaint or "it did not say why"
+        return {
+            launch.session: _outcome(launch.session, done=text is not None, there=there, complaint=complaint)
+            for launch, text in zip(launches, said.texts[:-1], strict=True)
+        }
+
+    def environment_names(self) -> frozenset[str]:
+        """Names a new pane would inherit: a server of the user's holds more than we put there."""
+        try:
+            said = self.ask(("show-environment -g",))
+        except NoServer:
+            return frozenset()
+        rows = (said.texts[0] or "").split("\n")
+        return frozenset(row.partition("=")[0] for row in rows if row and not row.startswith("-"))
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
+
+    def _create_line(self, launch: Launch) -> str:
+        folder, script = os.path.split(launch.script)
+        if os.path.realpath(folder) != os.path.realpath(self.state_dir):
+            raise tmux_text.Refused(f"{launch.script}: launch scripts lie in {self.state_dir}")
+        log = os.path.join(self.log_dir, "logs", launch.log)
+        return tmux_text.create(
+            launch.session, script, run=launch.run, log=log, project=self.project_id, env=launch.env
+        )
+
+    def _prepare(self, launches: Sequence[Launch]) -> None:
+        """Directories, our tmux configuration, and log files born 0600: `cat` would use the umask."""
+        logs = os.path.join(self.log_dir, "logs")
+        for folder in {self.log_dir, self.state_dir, logs, self.conf_dir}:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        if self._socket_path:
+            os.makedirs(os.path.dirname(self._socket_path), mode=0o700, exist_ok=True)
+        for launch in launches:
+            path = os.path.join(logs, launch.log)
+            os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+
+    def _conf(self) -> list[str]:
+        """Our own configuration, except on the user's own server, which reads the user's."""
+        if self._socket == "default":
+            return []
+        path = os.path.join(self.conf_dir, "tmux.conf")
+        temporary = f"{path}.{secrets.token_hex(4)}"
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.write(tmux_text.SERVER_CONF)
+        os.replace(temporary, path)
+        return ["-f", path]
+
+    def _run(self, command: Sequence[str], lines: Sequence[str]) -> Said:
+        batch = Batch(lines)
+        argv = [*self.argv, *command]
+        try:
+            done = subprocess.run(
+                argv,
+                input=batch.program.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                timeout=self.timeout,
+                check=False,
+                env=self.environment,
+                cwd=self.state_dir if os.path.isdir(self.state_dir) else "/",
+            )
+        except FileNotFoundError:
+            raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again") from None
+        except subprocess.TimeoutExpired:
+            raise Unavailable(
+                f"tmux did not answer within {self.timeout:g} s ({' '.join(self.argv)}); "
+                "it may be stopped or overloaded, and what was asked may still happen"
+            ) from None
+        except OSError as error:
+            raise Unavailable(f"tmux could not be run: {error.strerror}; trying again") from None
+        complaint = done.stderr.decode("utf-8", "replace").strip()
+        texts = batch.read(done.stdout.decode("utf-8", "replace").split("\n"))
+        if texts is not None:
+            return Said(texts, complaint)
+        if _NO_SERVER.search(complaint):
+            raise NoServer(f"no tmux server listens there: {complaint}")
+        if _LOST.search(complaint):
+            raise Lost(f"the tmux server ended while it was asked: {complaint}; looking again")
+        raise Unavailable(f"tmux gave half an answer: {complaint or 'no reason given'}; trying again")
+
+
+def _outcome(session: str, *, done: bool, there: set[str], complaint: str) -> str:
+    if done:
+        return "" if session in there else "it ended while it was being created"
+    taken = f"duplicate session: {session}" in complaint.split("\n")
+    return "exists" if taken else f"tmux refused: {complaint}"
+
+
+def tmux_version() -> tuple[int, int]:
+    """Major and minor of the installed tmux; Unavailable when there is none or it is too old to be used."""
+    binary = shutil.which("tmux")
+    if binary is None:
+        raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again")
+    try:
+        done = subprocess.run([binary, "-V"], capture_output=True, text=True, timeout=5.0, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{binary} -V did not answer: {error}; install tmux 3.2 or newer") from None
+    return parse_version(done.stdout)
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """`tmux 3.3a`, `tmux next-3.6`; a development build without a number counts as the newest."""
+    found = re.search(r"(\d+)\.(\d+)", text)
+    version = (int(found[1]), int(found[2])) if found else (99, 0)
+    if version < OLDEST:
+        raise Unavailable(f"{text.strip()} is too old: install tmux 3.2 or newer")
+    return version
+
+
+def resolve_socket(socket: str) -> str:
+    """The absolute path tmux itself would use for `-L socket` in this environment."""
+    root = os.environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108 - tmux's own rule, in its own 0700 directory
+    return os.path.join(os.path.realpath(root), f"tmux-{os.getuid()}", socket)
+
+
+def rotate(path: str, cap: int, keep: int = 3) -> bool:
+    """Copy and truncate a log that outgrew `cap`: the pane's `cat` goes on appending to the same file."""
+    try:
+        if os.path.getsize(path) <= cap:
+            return False
+        for n in range(keep - 1, 0, -1):
+            if os.path.exists(f"{path}.{n}"):
+                os.replace(f"{path}.{n}", f"{path}.{n + 1}")
+        with open(path, "rb") as source, open(f"{path}.1", "wb", opener=_private) as copy:
+            shutil.copyfileobj(source, copy)
+        os.truncate(path, 0)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

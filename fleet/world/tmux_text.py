@@ -1,0 +1,198 @@
+"""What we say to tmux, as text for its own command parser; never as arguments of a process.
+
+Only three kinds of word get in: constants of this file, names from an allow-list, and data inside
+`quote`. Targets are exact (`=name:`, or a pane id under a guard), formats are constants, and whatever
+touches a pane is wrapped in a guard that the server itself evaluates in the same breath: between our
+look and our act a pane may die, be reused or enter copy mode, and on tmux before 3.4 a paste into a
+dead pane takes the whole server down.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from fleet.core.seen import PaneRef
+
+WIDTH, HEIGHT = 200, 50
+
+# The whole configuration of a server of ours. The user's own file is not read: one line in it
+# (destroy-unattached, a syntax error) can kill every detached session at birth.
+SERVER_CONF = """\
+set-option -s exit-empty off
+set-option -s escape-time 0
+set-option -s default-terminal tmux-256color
+set-option -s set-clipboard off
+set-option -g destroy-unattached off
+set-option -g default-size 200x50
+set-option -g default-shell /bin/sh
+set-option -g history-limit 5000
+set-option -g update-environment ''
+set-option -g mouse on
+set-option -g set-titles off
+set-option -g status-left-length 40
+set-option -g status-right '%H:%M'
+set-option -g visual-activity off
+set-option -g monitor-bell off
+set-option -gw remain-on-exit on
+set-option -gw automatic-rename off
+set-option -gw allow-rename off
+"""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
+_PANE = re.compile(r"%[0-9]{1,9}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEY = re.compile(
+    r"(?:[CMS]-)*"
+    r"(?:[!-~]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End|IC|DC"
+    r"|PPage|NPage|PageUp|PageDown|F(?:[1-9]|1[0-2]))"
+)
+_SPECIAL = re.compile(r"['\x01-\x1f\x7f]")  # what single quotes cannot hold on one line
+# C0 but tab and newline, DEL, C1: a keystroke of ours must never be more than text.
+_UNTYPABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Refused(ValueError):
+    """A word that must not reach tmux. Names are checked when the config is read: this is the last door."""
+
+
+def quote(text: str) -> str:
+    """One word of tmux's command language that means exactly `text`, on one line."""
+    if "\0" in text:
+        raise Refused("a NUL byte cannot be passed to tmux")
+    words = _SPECIAL.sub(lambda m: "'\"'\"'" if m[0] == "'" else f"'\"\\{ord(m[0]):03o}\"'", text)
+    return f"'{words}'"
+
+
+def name(text: str) -> str:
+    """A session name or a run id, or Refused."""
+    if not _NAME.fullmatch(text):
+        raise Refused(f"{text!r} cannot name a session: use letters, digits, - and _, at most 96")
+    return text
+
+
+def exact(session: str) -> str:
+    """The only way to address a session: tmux matches anything less by prefix."""
+    return f"={name(session)}:"
+
+
+def pane(text: str) -> str:
+    """A pane id, or Refused."""
+    if not _PANE.fullmatch(text):
+        raise Refused(f"{text!r} is not a tmux pane id")
+    return text
+
+
+def key(text: str) -> str:
+    """A key that send-keys knows, quoted; an unknown name would be typed letter by letter."""
+    if not _KEY.fullmatch(text):
+        raise Refused(f"{text!r} is not a key name that tmux knows, such as Enter, C-m or Escape")
+    return quote(text)
+
+
+def typable(text: str) -> str:
+    """The text without what a paste cannot carry: control characters would be keystrokes."""
+    return _UNTYPABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def create(session: str, script: str, *, run: str, log: str, project: str, env: Mapping[str, str]) -> str:
+    """One line, so that a taken name drops the rest of it and nothing is stamped that is not ours.
+
+    The server runs the whole line before it reads a byte from the new pane: the log misses nothing.
+    The log's path is data in an option, expanded once by a constant command.
+    """
+    at = exact(session)
+    if not _NAME.fullmatch(script.removesuffix(".sh")):
+        raise Refused(f"{script!r} is not the name of a launch script")
+    variables = " ".join(f"-e {quote(f'{_variable(k)}={v}')}" for k, v in {**env, "AO_RUN_ID": run}.items())
+    return " ; ".join((
+        f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {script}",
+        f"set-option -p -t {at} @ao_run {name(run)}",
+        f"set-option -t {at} @ao_project {name(project)}",
+        f"set-option -t {at} @ao_log {quote(shlex.quote(log))}",
+        f"set-option -t {at} destroy-unattached off",
+        f"set-option -w -t {at} remain-on-exit on",
+        f"set-option -w -t {at} automatic-rename off",
+        f"pipe-pane -t {at} 'exec cat >>#{{@ao_log}}'",
+    ))
+
+
+def capture(pane_id: str) -> str:
+    """The visible screen, wrapped lines joined."""
+    return f"capture-pane -p -J -t {pane(pane_id)}"
+
+
+def kill(ref: PaneRef) -> str:
+    """End the session, if that pane of that run is still in it."""
+    return _guarded(ref, [f"kill-session -t {exact(ref.session)}"])
+
+
+def paste(ref: PaneRef, text: str, buffer: str, flags: str) -> tuple[str, str]:
+    """The text in a buffer of its own, then the guarded paste, which leaves no buffer behind.
+
+    Bracketed if the program asked for it (-p), and a line feed stays one (-r): as a carriage return it
+    would submit the first line.
+    """
+    fill = f"set-buffer -b {name(buffer)} -- {quote(text)}"
+    act = f"paste-buffer -p -r -d {flags} -b {buffer} -t {pane(ref.pane)}"
+    return fill, _guarded(ref, [act], [f"delete-buffer -b {buffer}"], typing=True)
+
+
+def press(ref: PaneRef, keys: Sequence[str]) -> str:
+    """Named keys, under the guard."""
+    words = " ".join(key(k) for k in keys)
+    return _guarded(ref, [f"send-keys -t {pane(ref.pane)} -- {words}"], typing=True)
+
+
+def reason(answer: str | None, ref: PaneRef, complaint: str) -> str:
+    """What a guarded act reported: "" when it acted, else the first thing that was not as expected."""
+    if answer is None:
+        return f"tmux refused: {complaint or 'it did not say why'}"
+    word, _, rest = answer.strip().partition(" ")
+    if word == _ACTED:
+        return ""
+    found = dict(zip(_WITNESSES, rest.split("|"), strict=False))
+    if (found.get("pid"), found.get("start_time")) != (str(ref.server.pid), str(ref.server.started)):
+        return "another server"
+    if found.get("pane_id") != ref.pane:
+        return "pane is gone"
+    if found.get("pane_pid") != str(ref.pid) or found.get("@ao_run") != ref.run:
+        return "another run"
+    if found.get("session_name") != ref.session:
+        return "the session was renamed"
+    return "pane is dead" if found.get("pane_dead") != "0" else "pane is in copy mode"
+
+
+_ACTED, _HELD = "acted", "held"
+_WITNESSES = (
+    "pid", "start_time", "pane_id", "pane_pid", "@ao_run", "pane_dead", "pane_in_mode", "session_name",
+)  # fmt: skip
+
+
+def _guarded(
+    ref: PaneRef, acts: Iterable[str], otherwise: Iterable[str] = (), *, typing: bool = False
+) -> str:
+    expected = {
+        "pid": str(ref.server.pid),
+        "start_time": str(ref.server.started),
+        "pane_id": pane(ref.pane),
+        "pane_pid": str(ref.pid),
+        "@ao_run": name(ref.run),
+        "session_name": name(ref.session),
+    }
+    if typing:
+        expected |= {"pane_dead": "0", "pane_in_mode": "0"}
+    condition = "1"
+    for field, value in expected.items():
+        condition = f"#{{&&:#{{==:#{{{field}}},{value}}},{condition}}}"
+    seen = "|".join(f"#{{{field}}}" for field in _WITNESSES)
+    then = " ; ".join([*acts, f"display-message -p {_ACTED}"])
+    other = " ; ".join([*otherwise, f"display-message -p -t {ref.pane} '{_HELD} {seen}'"])
+    return f"if-shell -F -t {ref.pane} '{condition}' {{ {then} }} {{ {other} }}"
+
+
+def _variable(text: str) -> str:
+    if not _VARIABLE.fullmatch(text):
+        raise Refused(f"{text!r} cannot name an environment variable")
+    return text

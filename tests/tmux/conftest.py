@@ -1,0 +1,114 @@
+"""A private tmux server a test, and the promise that nothing of it outlives the test.
+
+Every process these tests start carries a run id with the test's own tag in its environment; the reaper ends
+exactly those, and the leak check fails the test that left a server behind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from fleet.core.seen import PaneView
+from fleet.world import procfs
+from fleet.world.control import ControlTmux
+from fleet.world.ports import Launch
+from fleet.world.processes import ProcTable
+from fleet.world.tmux import TmuxServer, resolve_socket
+
+
+def until(condition: Callable[[], object], seconds: float = 15.0) -> object:
+    """Wait for a condition; what it returned when it held."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not so after {seconds} s: {condition}")
+        time.sleep(0.01)
+    return result
+
+
+@dataclass
+class Floor:
+    """One private server with its directories; `start` makes a session that runs some shell."""
+
+    server: TmuxServer
+    log_dir: str
+    tag: str
+    socket: str
+    runs: list[str] = field(default_factory=list)
+
+    def launch(self, session: str, body: str, env: Mapping[str, str] | None = None) -> Launch:
+        state = os.path.join(self.log_dir, "state")
+        os.makedirs(state, mode=0o700, exist_ok=True)
+        script = os.path.join(state, f"launch-{session}.sh")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(body + "\n")
+        run = f"{self.tag}-{len(self.runs)}"
+        self.runs.append(run)
+        base = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+        return Launch(session, script, run, f"{session}.log", {**base, **(env or {})})
+
+    def start(
+        self, session: str, body: str = "exec sleep 1000", env: Mapping[str, str] | None = None
+    ) -> PaneView:
+        assert self.server.create([self.launch(session, body, env)]) == {session: ""}
+        return self.view(session)
+
+    def view(self, session: str) -> PaneView:
+        return next(pane for pane in self.server.listing().panes if pane.ref.session == session)
+
+    def raw(self, *words: str) -> str:
+        """A plain tmux command on this server, for what a user or a stranger would do."""
+        argv = ["tmux", "-S", self.socket, "-f", "/dev/null", "-u", *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=10).stdout
+
+    def screen(self, session: str) -> str:
+        return self.server.capture([self.view(session).ref]).get(session, "")
+
+
+@pytest.fixture(autouse=True)
+def outside_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.delenv("TMUX_PANE", raising=False)
+
+
+def make_floor(root: str, project: str = "p1") -> Floor:
+    tag = f"aotest{secrets.token_hex(4)}"
+    name = f"aotest-{tag[6:]}"
+    log_dir = os.path.join(root, "fleet")
+    server = TmuxServer(name, os.path.join(log_dir, "state"), project, log_dir, timeout=20.0)
+    return Floor(server, log_dir, tag, resolve_socket(name))
+
+
+def tear_down(floor: Floor) -> None:
+    floor.raw("kill-server")
+    table = ProcTable()
+    tagged = {run for run in map(procfs.run_of, procfs.table()) if run.startswith(floor.tag)}
+    survivors = table.stop_all([(0, run) for run in {*floor.runs, *tagged}], grace=0.0)
+    if os.path.exists(floor.socket):
+        os.unlink(floor.socket)
+    assert not survivors, f"the test left processes behind: {survivors}"
+
+
+@pytest.fixture
+def floor(tmp_path) -> Iterator[Floor]:
+    made = make_floor(str(tmp_path))
+    yield made
+    tear_down(made)
+
+
+@pytest.fixture(params=["process", "control"])
+def speaker(request, floor) -> Iterator[TmuxServer | ControlTmux]:
+    """Both ways of speaking to the same server: every promise holds for both."""
+    if request.param == "process":
+        yield floor.server
+        return
+    control = ControlTmux(floor.server)
+    yield control
+    control.close()
