@@ -118,7 +118,7 @@ def _forms(secret: str) -> set[str]:
         raw = value.encode("utf-8", "surrogatepass")
         found |= {value, _percent(raw), _percent(raw).replace("%20", "+"), json.dumps(value)[1:-1]}
         found |= _base64_forms(raw)
-    return {f for f in found if len(f) >= MIN_SECRET and f not in MARK}
+    return {f for f in found if len(f) >= MIN_SECRET and f not in MARK and MARK not in f}
 
 
 @functools.lru_cache(maxsize=8)
@@ -142,42 +142,46 @@ class Redactor:
 
     def feed(self, piece: str) -> str:
         """The clean text of every line that is now complete."""
-        *lines, self._rest = (self._rest + piece).split("\n")
-        clean = [part for line in lines for part in self._line(line, "\n")]
-        while len(self._rest) > _SEGMENT:
-            cut = self._rest.rfind(" ", 0, _SEGMENT) + 1 or _SEGMENT
-            clean.append(self._clean(self._rest[:cut]))
-            self._rest = self._rest[cut:]
-        return "".join(clean)
+        *lines, rest = (self._rest + piece).split("\n")
+        clean = [self._line(line, "\n") for line in lines]
+        early, self._rest = self._long(rest)
+        return "".join(clean) + early
 
     def close(self) -> str:
         """What was held back. The next `feed` begins afresh."""
-        clean = "".join(self._line(self._rest, ""))
+        clean = self._line(self._rest, "")
         self._rest, self._key_lines = "", 0
         return clean
 
-    def _line(self, line: str, end: str) -> list[str]:
+    def _long(self, line: str) -> tuple[str, str]:
+        """The clean beginning of a line too long to hold, and the rest; only the line decides where."""
         clean = []
-        while len(line) > _SEGMENT:  # the same cuts as for a line that arrives in pieces
+        while len(line) > _SEGMENT:
             cut = line.rfind(" ", 0, _SEGMENT) + 1 or _SEGMENT
             clean.append(self._clean(line[:cut]))
             line = line[cut:]
-        swallowed = self._key_lines > 0
-        clean.append(self._clean(line))
-        if not (swallowed and not clean[-1]):
-            clean.append(end)
-        return clean
+        return "".join(clean), line
+
+    def _line(self, line: str, end: str) -> str:
+        early, line = self._long(line)
+        inside_key = self._key_lines > 0
+        clean = self._clean(line)
+        return early + clean + ("" if inside_key and not clean else end)
 
     def _clean(self, line: str) -> str:
+        return self._plain(self._without_keys(line))
+
+    def _without_keys(self, line: str) -> str:
+        """Private keys may take many lines: the first leaves a mark, the others nothing."""
         if self._key_lines:
             ends = _KEY_ENDS.search(line)
             self._key_lines = 0 if ends else self._key_lines - 1
-            return self._clean(line[ends.end() :]) if ends else ""
+            return self._without_keys(line[ends.end() :]) if ends else ""
         begins = _KEY_BEGINS.search(line)
-        if begins:
-            self._key_lines = _KEY_LINES
-            return self._plain(line[: begins.start()]) + MARK + self._clean(line[begins.end() :])
-        return self._plain(line)
+        if not begins:
+            return line
+        self._key_lines = _KEY_LINES
+        return line[: begins.start()] + MARK + self._without_keys(line[begins.end() :])
 
     def _plain(self, line: str) -> str:
         """Again until nothing changes, so that cleaning twice is cleaning once."""
