@@ -62,6 +62,7 @@ class LoopState:
     phase: str = ""  # id of the current phase
     complete: bool = False
     held: str = ""
+    keep_runs: bool = False  # moved by hand without a restart: runs of other phases may finish
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fleet.core.rules.limits import limits
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
-from fleet.core.rules.turnover import turnover
+from fleet.core.rules.turnover import task, turnover
 from fleet.core.rules.typing import receipts, typing
 from fleet.core.rules.unknown import unknown
 from fleet.core.rules.waiting import waiting
@@ -38,6 +38,7 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
     ("turnover", turnover),
+    ("task", task),
     ("limits", limits),
     ("fatal", fatal),
     ("heal", heal),
@@ -63,6 +64,7 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
     ("turnover", turnover),
+    ("task", task),
     ("receipts", receipts),
     ("typing", typing),
     ("unwatched", unwatched),

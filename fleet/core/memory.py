@@ -147,6 +147,8 @@ class AgentMemory:
     woke: float = 0.0  # steady
     nudged: str = ""  # phase whose done marker was asked for
     bad_resumes: int = 0
+    task: str = ""  # the completion this task was last run for
+    task_due: bool = False  # and whether that run is still to be made
 
     outbox: tuple[Message, ...] = ()
     typed: tuple[float, ...] = ()  # steady: when we last typed of our own accord

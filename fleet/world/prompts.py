@@ -36,6 +36,7 @@ def model_in(agent: AgentSpec, phase: Phase) -> str:
 
 def _read(disk: Disk, path: str, key: str) -> str:
     try:
-        return disk.read(path, CAP).decode("utf-8", "surrogateescape")
+        # the project's own file: a link is the user's choice, unlike one that turns up in our state directory
+        return disk.read(os.path.realpath(path), CAP).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise NoPrompt(f"{key}: {path}: {error.strerror}; create the file or correct the key") from error

@@ -6,9 +6,23 @@ the run carries the phase it was started for, and the record says which one coun
 
 from __future__ import annotations
 
+from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
+
+
+def task(case: Case) -> Verdict | None:
+    """A task that completion called for runs once a call, in place of whatever run it had before."""
+    pane, now = case.seen.pane, case.now.steady
+    if not case.memory.task_due:
+        return None
+    if pane is not None:
+        return begin(case, "it is called for anew", planned=True)
+    if case.seen.survivors:
+        return begin(case, "its last run left processes behind", planned=True)
+    act = Start(case.agent.name, "the sequence is complete and its trigger is there", planned=True)
+    return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now + 0.4)
 
 
 def turnover(case: Case) -> Verdict | None:
@@ -25,6 +39,6 @@ def turnover(case: Case) -> Verdict | None:
             return None
         return Verdict(f"the loop is held: {loop.held}", hold=True, detail=Detail.HELD)
     known = run is not None and pane is not None and run.id == pane.ref.run
-    if known and run is not None and run.phase and run.phase != loop.phase:
+    if known and run is not None and run.phase and run.phase != loop.phase and not loop.keep_runs:
         return begin(case, f"phase {run.phase} is over, {loop.phase} begins", planned=True)
     return None

@@ -1,0 +1,143 @@
+"""Rows for status, dashboards and JSON: one shape, made in one place.
+
+`state` is one of five words for programs; `detail` the finer one for people. `state` starts with
+RUNNING for every live session, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleet.core.case import AgentSeen
+from fleet.core.memory import AgentMemory
+from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.state import Detail, State
+
+QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One agent or service, as everybody shows it."""
+
+    name: str
+    kind: str
+    role: str
+    backend: str
+    model: str
+    watch: str
+    enabled: bool
+    desired: str
+    session: str
+    state: str
+    detail: str
+    reason: str
+    since: float  # wall
+    until: float | None  # wall: end of a limit or of its own waiting
+    pid: int | None
+    restarts: int
+    drift: tuple[str, ...] = ()
+    phase: str = ""
+    rule: str = ""
+    account: str = ""
+    messages: int = 0  # waiting to be typed
+
+    def plain(self) -> dict[str, object]:
+        """As JSON shows it."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "role": self.role,
+            "backend": self.backend,
+            "model": self.model,
+            "watch": self.watch,
+            "enabled": self.enabled,
+            "desired": self.desired,
+            "session": self.session,
+            "state": self.state,
+            "detail": self.detail,
+            "reason": self.reason,
+            "since": self.since,
+            "until": self.until,
+            "pid": self.pid,
+            "restarts": self.restarts,
+            "drift": list(self.drift),
+            "phase": self.phase,
+            "rule": self.rule,
+            "account": self.account,
+            "messages": self.messages,
+        }
+
+
+def state_of(seen: AgentSeen, detail: Detail, memory: AgentMemory) -> State:
+    """The coarse word."""
+    if memory.fatal:
+        return State.FATAL
+    if seen.blind or detail is Detail.FOREIGN:
+        return State.UNKNOWN
+    pane = seen.pane
+    if pane is not None and not pane.dead:
+        return State.UNKNOWN if detail is Detail.UNKNOWN else State.RUNNING
+    if seen.intent.want != "up" or detail in QUIET:
+        return State.STOPPED
+    return State.DEAD
+
+
+def row(
+    spec: AgentSpec | ServiceSpec,
+    seen: AgentSeen,
+    memory: AgentMemory,
+    detail: Detail,
+    reason: str,
+    rule: str = "",
+    drift: tuple[str, ...] = (),
+) -> Row:
+    """The row of one agent or service after it was judged."""
+    agent = spec if isinstance(spec, AgentSpec) else None
+    run = memory.run
+    live = seen.pane is not None and not seen.pane.dead
+    until = memory.limit.until if memory.limit else memory.marker if detail is Detail.WAITING else None
+    return Row(
+        name=spec.name,
+        kind=agent.kind if agent else "service",
+        role=agent.role if agent else "",
+        backend=(run.backend if run and live and run.backend else agent.backend) if agent else "",
+        model=(run.model if run and live and run.model else agent.model) if agent else "",
+        watch=spec.watch,
+        enabled=spec.enabled,
+        desired=seen.intent.want or "",
+        session=spec.session,
+        state=str(state_of(seen, detail, memory)),
+        detail=str(detail),
+        reason=reason,
+        since=memory.since,
+        until=until,
+        pid=seen.pane.ref.pid if seen.pane is not None and live else None,
+        restarts=memory.heals,
+        drift=drift,
+        phase=run.phase if run and live else "",
+        rule=rule,
+        account=agent.account if agent else "",
+        messages=len(memory.outbox),
+    )
+
+
+TROUBLE: dict[Detail, str] = {
+    Detail.FATAL: "needs a person",
+    Detail.ASKING: "waits for an answer",
+    Detail.FLAPPING: "keeps dying",
+    Detail.UNKNOWN: "shows a screen nobody can read",
+    Detail.FOREIGN: "its name is taken",
+    Detail.UNSEEN: "cannot be looked at",
+    Detail.MISMATCH: "runs something else",
+    Detail.WEDGED: "is stuck",
+    Detail.CONTEXT: "has no context left",
+}
+
+
+def problem(shown: Row) -> str | None:
+    """One line for what a person should know, or nothing."""
+    detail = Detail(shown.detail)
+    if shown.state in {State.DEAD, State.FATAL} or detail in TROUBLE:
+        return f"{shown.name}: {shown.detail.lower()}: {TROUBLE.get(detail, shown.reason)}: {shown.reason}"
+    return None

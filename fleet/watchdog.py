@@ -1,0 +1,537 @@
+"""The only loop: read the file, look once, decide purely, put it on record, act, sleep until it matters.
+
+`tick` is level-triggered: whatever woke us, what is done follows from what is seen. Everything that
+must not be forgotten is on disk before its effect happens, so a watchdog killed between any two lines
+is continued by the next one without repeating or losing an effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from fleet import __version__
+from fleet.core.actions import Action, Paste, Start
+from fleet.core.budget import HOUR_S, fleet_allows
+from fleet.core.case import AgentSeen, Case, LoopState
+from fleet.core.codec import to_plain
+from fleet.core.decide import Judgement, judge
+from fleet.core.desired import Desired, Want
+from fleet.core.loop import LoopPlan
+from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
+from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.rules.heal import BAD_ID_TRIES
+from fleet.core.rules.outbox import advance, queue
+from fleet.core.seen import PaneRef
+from fleet.core.views import Row, problem, row
+from fleet.journal.store import StoreError
+from fleet.world.asks import Asks
+from fleet.world.perform import Done, Order, Performer, fingerprint
+from fleet.world.ports import Unavailable
+from fleet.world.records import Records
+from fleet.world.reload import Parse, Reloader
+from fleet.world.sense import Look, Senses, Spec
+from fleet.world.world import House, World
+
+JUMP_S = 60.0  # clocks that differ by more than this have been moved, or we slept
+CARRY_OVER_MAX_S = 8 * 86_400.0
+STAGGER_S = 5.0
+RESUME_TICKS = 2
+REAP_EVERY_S = 0.5
+VIEW_EVERY_S = 1.0
+REFUSED_AGAIN_S = 5.0
+BUNDLES = 100
+SHORTEST_S = 0.01
+HURRIED = 50  # immediate looks in a row before we force a pause
+
+NO_BACKEND = Backend("", "")
+
+
+@dataclass(slots=True)
+class Pulse:
+    """When we last did what, on the steady clock."""
+
+    heavy: float = -1e12
+    listed: float = -1e12
+    reaped: float = -1e12
+    viewed: float = -1e12
+    wall: float = 0.0
+    mono: float = 0.0
+    slept: float = 0.0
+    hurried: int = 0
+
+
+class Governor(Protocol):
+    """The phase machine, seen from here."""
+
+    wake_at: float | None  # wall: it wants to look again not later than this
+
+    def turn(self, fleet: Fleet, alive: Mapping[str, PaneRef], taken: frozenset[str], now: Moment, blind: str) -> LoopPlan:
+        """One look of its own, its durable steps carried out; what is left concerns the agents."""
+
+    def view(self) -> dict[str, Any]:
+        """Where it stands: index, id, total, complete, held, problems."""
+
+
+class Watchdog:
+    """The supervisor over any world. Nothing happens before `open`."""
+
+    def __init__(
+        self,
+        world: World,
+        path: str,
+        parse: Parse,
+        *,
+        observe: bool = False,
+        govern: Callable[[World, House], Governor] | None = None,
+    ) -> None:
+        self.world = world
+        self.observe = observe
+        self.count = 0
+        self.reloader = Reloader(world, path, parse)
+        self.memories: dict[str, AgentMemory] = {}
+        self.judged: dict[str, Judgement] = {}
+        self.cases: dict[str, Case] = {}
+        self.rows: dict[str, Row] = {}
+        self.fleet_memory = FleetMemory()
+        self.degraded = ""
+        self.last_look: Look | None = None
+        self.loop: Governor | None = None
+        self._govern_with = govern
+        self._wakes: dict[str, float] = {}
+        self._pulse = Pulse()
+        self._steady0 = 0.0
+        self._mono0 = 0.0
+        self._resumed = 0
+        self._loop_state = LoopState()
+        self._shown = ""
+
+    # --- opening ------------------------------------------------------------------------------------
+
+    def open(self) -> str:
+        """Read config and memory; returns why it cannot, or nothing. The caller holds the watchdog lock."""
+        news = self.reloader.refresh(force=True)
+        if self.reloader.fleet is None:
+            return self.reloader.problem or news.reason or "the config is not readable yet"
+        fleet = self.reloader.fleet
+        self.house = House(self.world, fleet.log_dir, lambda: self.count, repair=not self.observe)
+        self.records = Records(self.world, self.house)
+        self.performer = Performer(self.world, self.house, self.records)
+        self.senses = Senses(self.world)
+        self.asks = Asks(self.world, self.house)
+        self.fleet_memory = self.records.fleet()
+        wall, mono = self.world.clock.wall(), self.world.clock.mono()
+        away = min(max(0.0, wall - self.fleet_memory.wall), CARRY_OVER_MAX_S) if self.fleet_memory.wall else 0.0
+        self._steady0, self._mono0 = self.fleet_memory.steady + away, mono
+        self._pulse = Pulse(wall=wall, mono=mono)
+        if not self.observe:
+            for name in ("agents", "runs", "signals"):
+                self.world.disk.make_dir(self.house.path(name))
+            self._abandon_intents()
+            self.house.events.record("watchdog.started", reason=f"version {__version__}", version=__version__)
+        self.loop = self._govern_with(self.world, self.house) if self._govern_with is not None else None
+        return ""
+
+    def _abandon_intents(self) -> None:
+        """What a predecessor was about to do is looked at again, never done because it was written."""
+        for intent in self.house.intents.open_intents():
+            self.house.intents.end(intent.id, "abandoned")
+            self.house.events.record("intent.abandoned", agent=intent.agent, reason=f"{intent.effect}: {intent.cause}")
+
+    def close(self, why: str) -> None:
+        """Say goodbye."""
+        if not self.observe:
+            self.house.events.record("watchdog.stopped", reason=why)
+            self._save_fleet(self._moment())
+
+    # --- the tick -----------------------------------------------------------------------------------
+
+    def tick(self) -> float:
+        """One look and what follows from it; returns the seconds until the next one is due."""
+        self.count += 1
+        now = self._moment()
+        self._notice_jump(now)
+        news = self.reloader.refresh()
+        fleet = self.reloader.fleet
+        assert fleet is not None, "open() came first"
+        if news.event:
+            self._record(news.event, "", news.reason)
+            if news.event in {"config.loaded", "config.recovered"}:
+                self._wakes.clear()
+        desired = self.house.desired.load()
+        specs = self._specs(fleet)
+        heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
+        due = frozenset(s.name for s in specs) if heavy or self._resumed else self._due(specs, now)
+        self._serve_requests(fleet, now)
+        look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
+        self.last_look = look
+        self._watch_server(look, now)
+        self._govern(fleet, look, now, desired)
+        self._reap(look, now)
+        todo = [s for s in specs if s.name in due or s.name in look.changed]
+        self._judge_all(fleet, todo, look, now)
+        if not self.observe:
+            self._do_all(fleet, todo, now)
+        self._pulse.listed = now.steady
+        if heavy:
+            self._pulse.heavy = now.steady
+            self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
+            self._guard("tidying", self._tidy)
+        self._show(fleet, look, desired, now)
+        self._resumed = max(0, self._resumed - 1)
+        return self._sleep(fleet, now)
+
+    def _moment(self) -> Moment:
+        clock = self.world.clock
+        return Moment(self._steady0 + clock.mono() - self._mono0, clock.wall())
+
+    def _notice_jump(self, now: Moment) -> None:
+        """After a suspend, a stopped process or a moved clock nobody has been idle: start the ages anew."""
+        pulse = self._pulse
+        mono = self.world.clock.mono()
+        gap, drift = mono - pulse.mono, (now.wall - pulse.wall) - (mono - pulse.mono)
+        overslept = gap > 3 * max(pulse.slept, 1.0) + JUMP_S
+        if self.count > 1 and (abs(drift) > JUMP_S or overslept):
+            self._resumed = RESUME_TICKS
+            self._record("watchdog.resumed", "", f"clocks moved by {drift:.0f} s, away for {gap:.0f} s: ages start anew")
+        pulse.wall, pulse.mono = now.wall, mono
+
+    def _specs(self, fleet: Fleet) -> list[Spec]:
+        specs: list[Spec] = [*fleet.agents, *fleet.services]
+        for spec in specs:
+            if spec.name not in self.memories:
+                self.memories[spec.name] = self.records.agent(spec.name, spec.session)
+        return specs
+
+    def _due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
+        return frozenset(s.name for s in specs if self._wakes.get(s.name, 0.0) <= now.steady)
+
+    def _serve_requests(self, fleet: Fleet, now: Moment) -> None:
+        if self.observe:
+            return
+        touched = self.asks.serve(fleet, self.memories, now)
+        for name in touched:
+            self._wakes[name] = 0.0
+
+    def _watch_server(self, look: Look, now: Moment) -> None:
+        if look.blind:
+            self._degrade(f"tmux: {look.blind}")
+            return
+        memory, server = self.fleet_memory, look.server
+        known = (memory.server_pid, memory.server_started)
+        here = (server.pid, server.started) if server else (0, 0)
+        if known == here:
+            return
+        changed = replace(memory, server_pid=here[0], server_started=here[1])
+        if memory.server_pid:
+            changed = replace(changed, server_lost=now.steady)
+            self._record("server.lost", "", f"the tmux server {memory.server_pid} is gone")
+        if server:
+            self._record("server.founded", "", f"tmux server {server.pid}")
+        self.fleet_memory = changed
+        self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
+
+    def _govern(self, fleet: Fleet, look: Look, now: Moment, desired: Desired) -> None:
+        """Let the phase machine look, and carry its pings into the outboxes."""
+        if fleet.loop is None or self.loop is None:
+            self._loop_state = LoopState()
+            return
+        plan = self.loop.turn(fleet, look.alive, self._taken(), now, look.blind)
+        self._loop_state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
+        for ping in plan.pings:
+            memory = self.memories.get(ping.agent)
+            if memory is None:
+                continue
+            message = Message(ping.id, f"ping:{ping.kind}", ping.text, tail=ping.text[-24:], queued=now.steady)
+            self.memories[ping.agent] = queue(memory, message)
+            self._wakes[ping.agent] = 0.0
+        if plan.task is not None:
+            self._call_task(plan.task.agent, plan.task.token, look, desired)
+
+    def _call_task(self, name: str, token: str, look: Look, desired: Desired) -> None:
+        """The task that completion calls for: wanted up, and its old run replaced once a token."""
+        memory = self.memories.get(name)
+        if memory is None or memory.task == token or self.observe:
+            return
+        self.house.desired.update(lambda d: d.set([name], want=Want.UP, paused=False, frozen=False))
+        self.memories[name] = replace(memory, task=token, task_due=True)
+        self._wakes[name] = 0.0
+
+    def _taken(self) -> frozenset[str]:
+        return frozenset(m.id for memory in self.memories.values() for m in memory.outbox)
+
+    def _reap(self, look: Look, now: Moment) -> None:
+        """tmux misses some deaths until another child of its own ends: give it one."""
+        if look.missing_status and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
+            self._pulse.reaped = now.steady
+            try:
+                self.world.tmux.reap()
+            except Unavailable as error:
+                self._degrade(f"tmux: {error}")
+
+    # --- deciding -----------------------------------------------------------------------------------
+
+    def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+        heals = [t for t in self.fleet_memory.heals if now.steady - t < HOUR_S]
+        for spec in todo:
+            seen = look.seen[spec.name]
+            memory = self._with_run(spec, seen, self.memories[spec.name])
+            case = self._case(fleet, spec, memory, seen, now, tuple(heals))
+            verdict = judge(case)
+            self.cases[spec.name], self.judged[spec.name] = case, verdict
+            if isinstance(verdict.action, Start) and not verdict.action.planned:
+                heals.append(now.steady)
+
+    def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
+        """The record of the run that is there, read once a run."""
+        pane = seen.pane
+        if pane is None or (memory.run is not None and memory.run.id == pane.ref.run):
+            return memory
+        run = self.records.run(spec.session)
+        if run is None or run.id != pane.ref.run:
+            return memory
+        return replace(memory, run=replace(run, pid=pane.ref.pid))
+
+    def _case(
+        self, fleet: Fleet, spec: Spec, memory: AgentMemory, seen: AgentSeen, now: Moment, heals: tuple[float, ...]
+    ) -> Case:
+        agent = spec if isinstance(spec, AgentSpec) else None
+        until, by, place = self._account(fleet, agent, now) if agent is not None and agent.account else (0.0, "", 0)
+        return Case(
+            agent=spec,
+            backend=fleet.backend_of(agent) if agent else NO_BACKEND,
+            watchdog=fleet.watchdog,
+            memory=memory,
+            seen=seen,
+            now=now,
+            loop=self._loop_state,
+            account_until=until,
+            account_by=by,
+            stagger=place * STAGGER_S,
+            resumed=self._resumed > 0,
+            may_start=fleet_allows(heals, now.steady, len(fleet.agents), server_lost=seen.server_lost),
+            ping_gap=min(60.0, 2 * fleet.watchdog.signal_interval),
+            seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
+        )
+
+    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[float, str, int]:
+        """Until when this account is limited, who found out, and this agent's place in the queue after it."""
+        mates = [a for a in fleet.agents if a.account == agent.account]
+        until, by = 0.0, ""
+        for mate in mates:
+            limit = self.memories[mate.name].limit if mate.name in self.memories else None
+            if limit is not None and mate.name != agent.name and limit.until > max(until, now.wall):
+                until, by = limit.until, mate.name
+        return until, by, mates.index(agent)
+
+    # --- doing --------------------------------------------------------------------------------------
+
+    def _do_all(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
+        starts: list[tuple[Spec, Start]] = []
+        acts: list[tuple[Spec, Action]] = []
+        for spec in todo:
+            verdict = self.judged[spec.name]
+            if not self._remember(spec, verdict, now):
+                self._wakes[spec.name] = now.steady + REFUSED_AGAIN_S
+                continue  # what cannot be put on record is not done
+            self._wakes[spec.name] = verdict.wake_at if verdict.wake_at is not None else 1e15
+            if isinstance(verdict.action, Start):
+                starts.append((spec, verdict.action))
+            elif verdict.action is not None:
+                acts.append((spec, verdict.action))
+        for spec, action in acts:
+            self._guard(f"acting on {spec.name}", lambda s=spec, a=action: self._act(s, a, now))  # type: ignore[misc]
+        if starts:
+            self._guard("starting agents", lambda: self._start(fleet, starts, now))
+
+    def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
+        old = self.memories[spec.name]
+        self.memories[spec.name] = verdict.memory
+        try:
+            # receipts first: a message that is still in the outbox is only confirmed once more
+            self.asks.finished(verdict.finished)
+            self.records.save(spec.name, spec.session, verdict.memory, now.steady)
+            for kind, reason in verdict.events:
+                self.house.events.record(kind, agent=spec.name, reason=reason)
+            if verdict.memory.detail != old.detail:
+                reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
+                self.house.events.record("agent.state_changed", agent=spec.name, reason=reason, rule=verdict.rule)
+            if verdict.action is not None:
+                self._bundle(spec, verdict)
+        except (OSError, StoreError) as error:
+            self._degrade(f"state cannot be written: {error}")
+            return False
+        return True
+
+    def _act(self, spec: Spec, action: Action, now: Moment) -> None:
+        message: Message | None = None
+        if isinstance(action, Paste):
+            message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
+        done = self.performer.act(action, message)
+        self.senses.forget(spec.session)
+        if done.ok:
+            return
+        self._record("action.stale" if done.stale else "action.failed", spec.name, f"{type(action).__name__}: {done.why}")
+        if message is not None and not done.why.startswith("unknown"):
+            # it was certainly not typed: back into the queue, or out of it when it never can be
+            back = replace(message, status=Status.FAILED if done.fatal else Status.QUEUED, run="", why=done.why)
+            self.memories[spec.name] = advance(self.memories[spec.name], back)
+            if done.fatal:
+                self.asks.finished((back,))
+            self._wakes[spec.name] = now.steady + 1.0
+
+    def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:
+        orders = [self._order(spec, action) for spec, action in starts]
+
+        def wanted(name: str) -> bool:
+            return self.house.desired.load().wants_up(name)
+
+        results = self.performer.start(fleet, orders, wanted)
+        for spec, action in starts:
+            self._settle(spec, action, results.get(spec.name, Done(ok=False, why="not tried")), now)
+
+    def _order(self, spec: Spec, action: Start) -> Order:
+        phase = self._loop_state.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
+        resume = self.memories[spec.name].bad_resumes < BAD_ID_TRIES
+        return Order(spec, action.cause, action.replace, resume, phase, action.planned)
+
+    def _settle(self, spec: Spec, action: Start, done: Done, now: Moment) -> None:
+        memory = self.memories[spec.name]
+        if done.ok:
+            memory = replace(memory, run=done.run, bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes)
+            memory = replace(memory, task_due=False)
+            if not action.planned:
+                memory = replace(memory, heals=memory.heals + 1)
+                self.fleet_memory = replace(
+                    self.fleet_memory, heals=(*(t for t in self.fleet_memory.heals if now.steady - t < HOUR_S), now.steady)
+                )
+                kind = "service.healed" if isinstance(spec, ServiceSpec) else "agent.healed"
+                self._record(kind, spec.name, action.cause)
+        elif done.fatal:
+            memory = replace(memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`")
+            self._record("agent.failed_for_good", spec.name, done.why)
+        elif not done.stale:
+            memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
+            self._record("agent.start_failed", spec.name, done.why)
+        self.memories[spec.name] = memory
+        self._wakes[spec.name] = now.steady + (0.05 if done.ok else 1.0)
+        self.records.save(spec.name, spec.session, memory, now.steady)
+
+    # --- telling ------------------------------------------------------------------------------------
+
+    def _show(self, fleet: Fleet, look: Look, desired: Desired, now: Moment) -> None:
+        """Rows for whoever asks, and the heartbeat."""
+        moved = False
+        for spec in self._specs(fleet):
+            verdict, seen = self.judged.get(spec.name), look.seen[spec.name]
+            if verdict is None:
+                continue
+            new = row(spec, seen, self.memories[spec.name], verdict.detail, verdict.reason, verdict.rule, self.drift(fleet, spec))
+            old = self.rows.get(spec.name)
+            moved = moved or old is None or (old.state, old.detail, old.until) != (new.state, new.detail, new.until)
+            self.rows[spec.name] = new
+        gone = [n for n in self.rows if n not in self.memories or (fleet.agent(n) is None and fleet.service(n) is None)]
+        for name in gone:
+            del self.rows[name]
+            moved = True
+        if self.observe:
+            return
+        if moved or now.steady - self._pulse.viewed >= VIEW_EVERY_S:
+            self._pulse.viewed = now.steady
+            self._guard("writing the view", lambda: self._write_view(fleet, look, now))
+        self._guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
+
+    def drift(self, fleet: Fleet, spec: Spec) -> tuple[str, ...]:
+        """What it still runs that the file no longer says."""
+        run = self.memories[spec.name].run
+        if run is None or not run.print:
+            return ()
+        here = fingerprint(fleet, spec)
+        if run.print == here:
+            return ()
+        names = ("command", "dir", "env") if isinstance(spec, ServiceSpec) else ("model", "backend", "dir", "env", "bin", "flags", "role")
+        pairs = zip(names, json.loads(run.print), json.loads(here), strict=False)
+        return tuple(name for name, then, now in pairs if then != now)
+
+    def view(self, fleet: Fleet, look: Look | None, now: Moment) -> dict[str, object]:
+        """The whole view as a document."""
+        problems = [p for r in self.rows.values() if (p := problem(r)) is not None]
+        if self.reloader.problem:
+            problems.insert(0, f"agents.toml: not in force: {self.reloader.problem}")
+        if self.degraded:
+            problems.insert(0, f"watchdog: degraded: {self.degraded}")
+        problems.extend(self.house.store.troubles)
+        if look is not None:
+            problems.extend(f"{p.ref.session}: runs with our stamp, but the file does not name it; `down` stops it" for p in look.orphans)
+        loop = self.loop.view() if self.loop is not None and fleet.loop is not None else None
+        if loop is not None:
+            problems.extend(str(p) for p in loop.get("problems", ()))
+        return {
+            "version": __version__,
+            "tick": self.count,
+            "at": now.wall,
+            "degraded": self.degraded,
+            "config": self.reloader.problem,
+            "agents": [self.rows[a.name].plain() for a in fleet.agents if a.name in self.rows],
+            "services": [self.rows[s.name].plain() for s in fleet.services if s.name in self.rows],
+            "loop": loop,
+            "problems": problems,
+        }
+
+    def _write_view(self, fleet: Fleet, look: Look, now: Moment) -> None:
+        body = json.dumps(self.view(fleet, look, now), ensure_ascii=False)
+        self.world.disk.write(self.house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
+
+    def _bundle(self, spec: Spec, verdict: Judgement) -> None:
+        """The case behind an action, so that any surprise can be decided again at leisure."""
+        body = {"case": to_plain(self.cases[spec.name]), "rule": verdict.rule, "reason": verdict.reason,
+                "kind": "service" if isinstance(spec, ServiceSpec) else "agent", "action": type(verdict.action).__name__}  # fmt: skip
+        number = self.count % BUNDLES
+        path = self.house.path(f"bundles/{number:03d}-{spec.name}.json")
+        self.world.disk.make_dir(self.house.path("bundles"))
+        self.world.disk.write(path, json.dumps(body).encode(), sync=False)
+
+    # --- keeping on ---------------------------------------------------------------------------------
+
+    def _sleep(self, fleet: Fleet, now: Moment) -> float:
+        wakes = [self._wakes.get(n, 0.0) for n in self.memories if fleet.agent(n) or fleet.service(n)]
+        next_look = min([self._pulse.listed + fleet.watchdog.signal_interval, *wakes])
+        delay = next_look - now.steady
+        if self.reloader.again_in is not None:
+            delay = min(delay, self.reloader.again_in)
+        if self.loop is not None and self.loop.wake_at is not None:
+            delay = min(delay, self.loop.wake_at - now.wall)
+        if self.last_look is not None and (self.last_look.missing_status or self.last_look.blind):
+            delay = min(delay, 0.5 if self.last_look.missing_status else 2.0)
+        self._pulse.hurried = self._pulse.hurried + 1 if delay < SHORTEST_S else 0
+        delay = max(delay, SHORTEST_S if self._pulse.hurried < HURRIED else 0.5)
+        self._pulse.slept = delay
+        return delay
+
+    def _save_fleet(self, now: Moment) -> None:
+        self.fleet_memory = replace(self.fleet_memory, steady=now.steady, wall=now.wall)
+        self.records.save_fleet(self.fleet_memory)
+
+    def _tidy(self) -> None:
+        self.house.store.tidy()
+        if self.degraded and not self.house.events.trouble:
+            self.degraded = ""
+            self._record("watchdog.recovered", "", "everything can be looked at and written again")
+
+    def _degrade(self, why: str) -> None:
+        if why != self.degraded:
+            self.degraded = why
+            self._record("watchdog.degraded", "", why)
+
+    def _record(self, kind: str, agent: str, reason: str) -> None:
+        if not self.observe:
+            self.house.events.record(kind, agent=agent, reason=reason)
+
+    def _guard(self, what: str, step: Callable[[], object]) -> None:
+        """One step that fails must not take the others with it."""
+        try:
+            step()
+        except (OSError, StoreError, Unavailable) as error:
+            self._degrade(f"{what}: {error}")

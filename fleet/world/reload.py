@@ -1,0 +1,121 @@
+"""agents.toml, read again whenever its bytes change, and believed only when it is whole.
+
+A file that does not parse is looked at once more a second later (editors truncate before they write)
+and otherwise reported once, while the last good one stays in force. One that lost more than half of
+its agents must stay that way for a minute. What a running fleet cannot follow is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleet.config import ConfigError
+from fleet.core.model import Fleet
+from fleet.world.ports import FileStat
+from fleet.world.world import World
+
+CAP = 256 << 10
+SETTLE_S = 1.0
+SHRUNK_S = 60.0
+LEAST_LOST = 2
+
+Parse = Callable[[str, str], Fleet]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What reading the file led to. `event` is empty when nothing happened."""
+
+    event: str = ""
+    reason: str = ""
+
+
+class Reloader:
+    """Holds the config in force."""
+
+    def __init__(self, world: World, path: str, parse: Parse) -> None:
+        self._world = world
+        self._path = path
+        self._parse = parse
+        self._stat: FileStat | None = None
+        self._digest = ""
+        self._told = ""
+        self._suspect: tuple[str, float] = ("", 0.0)  # digest we do not believe yet, since when (mono)
+        self.fleet: Fleet | None = None
+        self.problem = ""
+        self.again_in: float | None = None
+
+    def refresh(self, *, force: bool = False) -> News:
+        """Read the file if it changed; keep the last good one unless the new one is better."""
+        self.again_in = None
+        try:
+            stat = self._world.disk.stat(self._path)
+            if not force and stat == self._stat and not self._suspect[0] and self.fleet is not None:
+                return News()
+            self._stat = stat
+            if stat is not None and stat.uid not in {-1, 0, self._world.uid} and self._world.uid != -1:
+                return self._reject(f"{self._path} belongs to another user (uid {stat.uid}); not read")
+            raw = self._world.disk.read(self._path, CAP)
+        except OSError as error:
+            return self._wait_or_reject("unreadable", f"{self._path}: {error.strerror or error}")
+        digest = hashlib.sha256(raw).hexdigest()[:16]
+        if digest == self._digest and self.fleet is not None:
+            return self._accept_again()
+        try:
+            fleet = self._parse(raw.decode("utf-8"), self._path)
+        except (ConfigError, UnicodeDecodeError) as error:
+            lines = error.lines() if isinstance(error, ConfigError) else [f"{self._path}: not UTF-8: {error}"]
+            return self._wait_or_reject(digest, "; ".join(lines[:5]))
+        return self._weigh(fleet, digest)
+
+    def _weigh(self, fleet: Fleet, digest: str) -> News:
+        old = self.fleet
+        if old is not None:
+            for key in ("session_prefix", "log_dir", "tmux_socket", "project_id"):
+                if getattr(old, key) != getattr(fleet, key):
+                    why = f"{key} was changed under a running fleet; run `down` with the old file first, then `up`"
+                    return self._reject(why)
+            lost = len({a.name for a in old.agents} - {a.name for a in fleet.agents})
+            if lost >= LEAST_LOST and lost * 2 > len(old.agents):
+                since = self._since(digest)
+                waited = self._world.clock.mono() - since
+                if waited < SHRUNK_S:
+                    self.again_in = SHRUNK_S - waited
+                    return self._tell("config.shrunk", f"{lost} of {len(old.agents)} agents are gone from the file; believed in {SHRUNK_S - waited:.0f} s")
+        self.fleet, self._digest, self._suspect = fleet, digest, ("", 0.0)
+        recovered = bool(self.problem)
+        self.problem, self._told = "", ""
+        return News("config.recovered" if recovered else "config.loaded", f"{len(fleet.agents)} agents, {digest}")
+
+    def _accept_again(self) -> News:
+        self._suspect = ("", 0.0)
+        if not self.problem:
+            return News()
+        self.problem, self._told = "", ""
+        return News("config.recovered", "the file is as it was")
+
+    def _since(self, digest: str) -> float:
+        if self._suspect[0] != digest:
+            self._suspect = (digest, self._world.clock.mono())
+        return self._suspect[1]
+
+    def _wait_or_reject(self, digest: str, why: str) -> News:
+        waited = self._world.clock.mono() - self._since(digest)
+        if waited < SETTLE_S:
+            self.again_in = SETTLE_S - waited
+            return News()
+        self._suspect = ("", 0.0)
+        return self._reject(why)
+
+    def _reject(self, why: str) -> News:
+        return self._tell("config.rejected", why)
+
+    def _tell(self, event: str, why: str) -> News:
+        self.problem = why
+        key = f"{event}:{why if event != 'config.shrunk' else self._suspect[0]}"
+        if key == self._told:
+            return News()
+        self._told = key
+        return News(event, why)

@@ -1,0 +1,282 @@
+"""One look at the world: one list for the whole fleet, then only what changed.
+
+What is expensive (captures, process trees, sweeps for survivors) is asked for only where the list says
+that something moved, where a rule waits for it, or when a full look is due. Nothing here judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleet.backends.screen import read
+from fleet.core.case import AgentSeen, Intent, ProcView
+from fleet.core.desired import Desired, Entry
+from fleet.core.memory import AgentMemory, FleetMemory, Moment, Status
+from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
+from fleet.world.ports import Unavailable
+from fleet.world.world import World
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
+BUSY_RATE = 0.1  # share of one processor that is more than an idle full-screen program needs
+BUSY_MIN_S = 0.3
+CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
+LAST_WORDS = 1500
+
+Spec = AgentSpec | ServiceSpec
+
+
+@dataclass(slots=True)
+class Eye:
+    """What we keep of one session between two looks."""
+
+    run: str = ""
+    key: tuple[float, int, int, int] | None = None  # as listed when last captured
+    again: bool = True  # the list's clock has seconds: look once more after the last change
+    reading: Reading | None = None
+    words: str = ""
+    proc: ProcView = field(default_factory=ProcView)
+    cpu: float = 0.0
+    cpu_at: float = 0.0
+    scanned: float = -1e9
+    furniture: frozenset[tuple[int, int]] = frozenset()
+    pid: int = 0
+    swept: str = ""  # run of which nobody was left
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found. `changed`: whoever must be judged anew even if its time has not come."""
+
+    server: ServerId | None
+    blind: str
+    seen: Mapping[str, AgentSeen]
+    changed: frozenset[str]
+    alive: Mapping[str, PaneRef]  # live panes of ours by session
+    orphans: tuple[PaneView, ...] = ()  # sessions with our stamp that the file does not name
+    missing_status: bool = False  # somebody died and tmux has not noticed wholly
+
+
+class Senses:
+    """Looks, and remembers between looks only what saves work."""
+
+    def __init__(self, world: World, read_screen: Callable[..., Reading] = read) -> None:
+        self._world = world
+        self._read = read_screen
+        self._eyes: dict[str, Eye] = {}
+        self._last: dict[str, tuple[object, ...]] = {}
+
+    def look(
+        self,
+        fleet: Fleet,
+        memories: Mapping[str, AgentMemory],
+        fleet_memory: FleetMemory,
+        desired: Desired,
+        now: Moment,
+        due: frozenset[str],
+    ) -> Look:
+        """Look at everything once; agents in `due` wholly, the others where something moved."""
+        specs: list[Spec] = [*fleet.agents, *fleet.services]
+        try:
+            listing = self._world.tmux.listing()
+        except Unavailable as error:
+            blind = str(error)
+            seen: dict[str, AgentSeen] = {s.name: AgentSeen(blind=blind) for s in specs}
+            return Look(None, blind, seen, frozenset(seen), {})
+        by_session = {p.ref.session: p for p in listing.panes}
+        foreign = frozenset(listing.foreign)
+        captured = self._capture(specs, by_session, memories, due, now)
+        mine = {s.session for s in specs} | {fleet.watchdog_session}
+        found = {
+            s.name: self._see(fleet, s, by_session.get(s.session), s.session in foreign, memories[s.name],
+                              fleet_memory, _intent(self._world, desired.entries.get(s.name)), now,
+                              due=s.name in due, fresh=captured.get(s.session))
+            for s in specs
+        }  # fmt: skip
+        return Look(
+            listing.server,
+            "",
+            found,
+            frozenset(n for n, s in found.items() if self._moved(n, s)),
+            {p.ref.session: p.ref for p in listing.panes if not p.dead},
+            tuple(p for p in listing.panes if p.ref.session not in mine),
+            any(p.dead and p.exit_code is None and p.exit_signal is None for p in listing.panes),
+        )
+
+    def forget(self, session: str) -> None:
+        """After an act on a pane the next look must be a real one."""
+        eye = self._eyes.get(session)
+        if eye is not None:
+            eye.key, eye.again = None, True
+
+    # --- screens ------------------------------------------------------------------------------------
+
+    def _capture(
+        self,
+        specs: Sequence[Spec],
+        panes: Mapping[str, PaneView],
+        memories: Mapping[str, AgentMemory],
+        due: frozenset[str],
+        now: Moment,
+    ) -> dict[str, str]:
+        wanted: list[PaneRef] = []
+        for spec in specs:
+            pane = panes.get(spec.session)
+            if pane is None or isinstance(spec, ServiceSpec) and not pane.dead:
+                continue
+            eye = self._eye(spec, pane)
+            moved = pane.change_key != eye.key
+            if moved or eye.again or (spec.name in due and _eager(memories[spec.name])) or pane.dead and not eye.words:
+                wanted.append(pane.ref)
+                eye.key = pane.change_key
+                eye.again = moved or now.wall - pane.activity < 2.0
+        if not wanted:
+            return {}
+        try:
+            return self._world.tmux.capture(wanted)
+        except Unavailable:
+            for ref in wanted:
+                self.forget(ref.session)
+            return {}
+
+    def _eye(self, spec: Spec, pane: PaneView) -> Eye:
+        eye = self._eyes.get(spec.session)
+        if eye is None or eye.run != pane.ref.run:
+            eye = self._eyes[spec.session] = Eye(run=pane.ref.run, pid=pane.ref.pid)
+        return eye
+
+    def _see(
+        self,
+        fleet: Fleet,
+        spec: Spec,
+        pane: PaneView | None,
+        foreign: bool,
+        memory: AgentMemory,
+        fleet_memory: FleetMemory,
+        intent: Intent,
+        now: Moment,
+        *,
+        due: bool,
+        fresh: str | None,
+    ) -> AgentSeen:
+        lost = pane is None and 0.0 < memory.alive_since < fleet_memory.server_lost
+        if pane is None or pane.dead:
+            words = ""
+            if pane is not None:
+                eye = self._eye(spec, pane)
+                if fresh is not None:
+                    eye.words = fresh.rstrip()[-LAST_WORDS:] or " "
+                words = eye.words
+            left = self._survivors(spec, pane, memory, due=due)
+            return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, intent=intent,
+                             last_words=words, server_lost=lost)  # fmt: skip
+        eye = self._eye(spec, pane)
+        eye.swept = ""
+        if isinstance(spec, ServiceSpec):
+            left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
+            return AgentSeen(pane=pane, survivors=left, intent=intent)
+        backend = fleet.backend_of(spec)
+        if fresh is not None:
+            eye.reading = self._read(backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y)
+        if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
+            self._scan(fleet, backend, eye, pane.ref.pid, memory, now)
+        left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
+        auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
+        return AgentSeen(
+            pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left, intent=intent,
+            auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
+        )  # fmt: skip
+
+    # --- processes ----------------------------------------------------------------------------------
+
+    @staticmethod
+    def _wants_tree(
+        backend: Backend, eye: Eye, memory: AgentMemory, *, due: bool, fresh: bool, now: Moment
+    ) -> bool:
+        if due and now.steady - eye.scanned > 1.0:
+            return True
+        typing = any(m.status is Status.QUEUED for m in memory.outbox)
+        if not (fresh and backend.process_name) and not typing:
+            return False
+        working = eye.reading is not None and eye.reading.state is ScreenState.WORKING and eye.reading.pattern != ""
+        return not working and now.steady - eye.scanned > 1.0
+
+    def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, memory: AgentMemory, now: Moment) -> None:
+        try:
+            tree = self._world.processes.tree(pid)
+        except Unavailable:
+            return
+        if not tree:
+            return
+        names = {n for p in tree for n in (p.name, p.exe)}
+        expected = not backend.process_name or backend.process_name in names
+        others = {b.process_name for b in fleet.backends if b.process_name and b.process_name != backend.process_name}
+        other = "" if expected else next(iter(sorted(others & names)), "")
+        cpu = sum(p.cpu for p in tree)
+        elapsed = now.steady - eye.cpu_at
+        used = cpu - eye.cpu
+        busy = eye.cpu_at > 0 and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
+        children = {(p.pid, p.start) for p in tree[1:]}
+        if not eye.furniture and memory.ready:
+            eye.furniture = frozenset(children | {(0, 0)})
+        if eye.furniture and memory.ready and now.steady - memory.ready < CHILD_YOUNG_S:
+            busy = busy or bool(children - eye.furniture)
+        eye.cpu, eye.cpu_at, eye.scanned = cpu, now.steady, now.steady
+        eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree), busy=busy)
+
+    def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
+        stop = memory.stopping
+        run = stop.run if stop else pane.ref.run if pane is not None else memory.seen_run
+        if not run:
+            return 0
+        pid = stop.pid if stop else pane.ref.pid if pane is not None else 0
+        eye = self._eyes.setdefault(spec.session, Eye(run=run))
+        if eye.swept == run and not due:
+            return 0
+        if pid == 0 and eye.run == run:
+            pid = eye.pid
+        try:
+            left = len(self._world.processes.members(pid, run))
+        except Unavailable:
+            return None
+        if left == 0 and (pane is None or pane.dead):
+            eye.swept = run
+        return left
+
+    def _moved(self, name: str, seen: AgentSeen) -> bool:
+        """Did anything change that a rule looks at?"""
+        pane = seen.pane
+        key = (
+            seen.blind, pane.ref if pane else None, pane.dead if pane else None, pane.exit_code if pane else None,
+            pane.in_mode if pane else None, seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent,
+            seen.foreign, seen.server_lost,
+        )  # fmt: skip
+        if self._last.get(name) == key and not seen.fresh:
+            return False
+        self._last[name] = key
+        return True
+
+
+def _eager(memory: AgentMemory) -> bool:
+    """Does a rule wait for another look at this screen?"""
+    return (
+        bool(memory.outbox)
+        or bool(memory.limit_hint)
+        or memory.limit is not None
+        or not memory.ready
+        or memory.state in {ScreenState.WEDGED, ScreenState.ASKING, ScreenState.AUTH, ""}
+    )
+
+
+def _only_shells(tree: Sequence[Proc]) -> bool:
+    return all((p.exe or p.name) in SHELLS for p in tree)
+
+
+def _intent(world: World, entry: Entry | None) -> Intent:
+    if entry is None:
+        return Intent()
+    held = ""
+    if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
+        held = entry.hold.why or f"process {entry.hold.pid}"
+    return Intent(str(entry.want), entry.paused, entry.frozen, held)
