@@ -1,0 +1,104 @@
+"""What a person reads: one Entry an event, the same for every CLI."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from fleet.transcripts.usage import Counts
+
+
+class Role(StrEnum):
+    """Whose event it is. The words are what stands in the second column."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    THINKING = "thinking"
+    TOOL = "tool"  # a call
+    RESULT = "result"  # what came back
+    ERROR = "error"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event. `at` is seconds since the epoch, None where the record is not dated."""
+
+    at: float | None
+    role: Role
+    text: str
+    tool: str = ""
+    size: int | None = None  # of a result, in characters, before anything is cut
+    counts: Counts | None = None  # of the message this event belongs to, on its first event only
+    model: str = ""
+    message: str = ""
+    side: bool = False  # a sub-agent speaks
+    failed: bool = False
+
+
+def clock(value: Any) -> float | None:
+    """An instant as ISO text, seconds or milliseconds; None when it is none of them."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value) / 1000 if value > 1e11 else float(value)  # noqa: PLR2004 - ms since 1973
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def content_text(content: Any) -> str:
+    """The words of a content field: a string, or a list of blocks of which some are text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return content_text(content.get("text") or content.get("content"))
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for block in content:
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, dict):
+            text = content_text(block.get("text") or block.get("content"))
+            parts.append(text or f"[{block.get('type', 'block')}]")
+    return "\n".join(part for part in parts if part)
+
+
+# Of a tool's arguments the one that says what it does; anything else is shown as JSON.
+_TELLING = (
+    "command",
+    "cmd",
+    "file_path",
+    "filePath",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "prompt",
+    "description",
+)
+
+
+def short_json(arguments: Any) -> str:
+    """A tool call in one line."""
+    if isinstance(arguments, str):
+        try:
+            return short_json(json.loads(arguments) or "")
+        except (ValueError, RecursionError):
+            return arguments
+    if isinstance(arguments, dict):
+        for key in _TELLING:
+            value = arguments.get(key)
+            if isinstance(value, str) and value:
+                return value
+            if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+                return " ".join(value)
+    return json.dumps(arguments, ensure_ascii=False) if arguments else ""

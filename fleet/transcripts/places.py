@@ -1,0 +1,159 @@
+"""Which file is whose: telling formats apart, finding an agent's transcripts, saying who owns each.
+
+An agent owns a transcript when it bears a session id that we chose or learnt; failing that, when it was
+started in the agent's directory. Where several agents share a directory the `log_signature` of one of
+them must stand at the head of the transcript; a transcript nobody can claim alone is counted once, as
+shared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet.transcripts import claude, codex, opencode
+from fleet.transcripts.usage import Source
+
+HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
+SHARED = "shared"
+EXPORT = "opencode-export"
+
+_HOMES: Mapping[str, Callable[[Mapping[str, str]], tuple[str, ...]]] = {
+    claude.KIND: claude.homes,
+    codex.KIND: codex.homes,
+    opencode.KIND: opencode.homes,
+}
+_HEADS = {claude.KIND: claude.head, codex.KIND: codex.head}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One agent whose transcripts are asked for. A kind without a reader is allowed and finds nothing."""
+
+    name: str
+    kind: str
+    directory: str
+    signature: str = ""
+    sessions: frozenset[str] = frozenset()
+    env: Mapping[str, str] = field(default_factory=dict)  # the environment its CLI is started with
+
+    @property
+    def homes(self) -> tuple[str, ...]:
+        finder = _HOMES.get(self.kind)
+        return finder(self.env) if finder else ()
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """As declared, and as the kernel will say it is called."""
+        real = os.path.realpath(self.directory)
+        return (self.directory,) if real == self.directory else (self.directory, real)
+
+
+def head_bytes(path: str) -> bytes:
+    """The opening of a file; nothing when it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def objects(raw: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects among some lines; everything else is passed over."""
+    for line in raw.split(b"\n"):
+        try:
+            data = json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(data, dict):
+            yield data
+
+
+def sniff(path: str) -> str:
+    """The format of a file, by its content; empty when it is none that we can read."""
+    raw = head_bytes(path)
+    if raw.startswith(b"SQLite format 3\x00"):
+        return opencode.KIND
+    for line in objects(raw):
+        if "payload" in line and "type" in line:
+            return codex.KIND
+        if "messages" in line and "info" in line:
+            return EXPORT
+        if "sessionId" in line or "message" in line or line.get("type") == "summary":
+            return claude.KIND
+    return _sniff_long(raw)
+
+
+def _sniff_long(raw: bytes) -> str:
+    """No whole line within the head: a pretty-printed export, or a first line that is huge."""
+    if raw.lstrip()[:1] != b"{":
+        return ""
+    if b'"messages"' in raw and b'"info"' in raw and b'"projectID"' in raw:
+        return EXPORT
+    if b'"payload"' in raw:
+        return codex.KIND
+    return claude.KIND if b'"sessionId"' in raw or b'"message"' in raw else ""
+
+
+def describe(path: str, kind: str) -> Source:
+    """A file as a source: the session and directory that its first lines name."""
+    session, cwd = _HEADS[kind](objects(head_bytes(path))) if kind in _HEADS else ("", "")
+    if kind == claude.KIND:
+        session = claude.session_of(path)
+    return Source(path, kind, session, cwd)
+
+
+def mentions(source: Source, signature: str) -> bool:
+    """Whether the head of a transcript holds a text, spelt plainly or as JSON spells it."""
+    raw = _first_words(source) if source.kind == opencode.KIND else head_bytes(source.path)
+    spellings = {signature, json.dumps(signature)[1:-1], json.dumps(signature, ensure_ascii=False)[1:-1]}
+    return any(spelling.encode() in raw for spelling in spellings)
+
+
+def _first_words(source: Source) -> bytes:
+    path, _, session = source.path.rpartition("#")
+    query = "select data from part where session_id = ? order by time_created limit 20"
+    try:
+        with closing(opencode.connect(path)) as connection:
+            rows = connection.execute(query, (session,)).fetchall()
+    except sqlite3.Error:
+        return b""
+    return b"\n".join(str(row[0]).encode() for row in rows)
+
+
+def owner(source: Source, wanted: Sequence[Wanted], mentions: Callable[[Source, str], bool]) -> str:
+    """The agent a transcript belongs to, SHARED, or nothing when it is no agent's."""
+    for agent in wanted:
+        if agent.kind == source.kind and source.session in agent.sessions:
+            return agent.name
+    near = [agent for agent in wanted if agent.kind == source.kind and _near(source, agent)]
+    if len(near) == 1:
+        return near[0].name
+    signed = [agent for agent in near if agent.signature and mentions(source, agent.signature)]
+    if len(signed) == 1:
+        return signed[0].name
+    return SHARED if near else ""
+
+
+def _near(source: Source, agent: Wanted) -> bool:
+    """Written by a CLI that ran in the agent's directory and kept its files where the agent's does."""
+    if not any(source.path.startswith(home + os.sep) for home in agent.homes):
+        return False
+    if source.cwd:
+        return source.cwd in agent.directories
+    folders = {claude.slug(directory) for directory in agent.directories}
+    return source.kind == claude.KIND and not folders.isdisjoint(source.path.split(os.sep))
+
+
+def sharing(wanted: Iterable[Wanted]) -> tuple[tuple[str, ...], ...]:
+    """Groups of agents whose transcripts lie in one place; each group is told apart by id or signature."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for agent in wanted:
+        if agent.kind in _HOMES:
+            groups.setdefault((agent.kind, agent.directories[-1], agent.homes), []).append(agent.name)
+    return tuple(tuple(names) for names in groups.values() if len(names) > 1)

@@ -1,0 +1,101 @@
+"""Reading a file that somebody else is still writing.
+
+A Tail remembers a file by identity (device, inode), how far whole lines were read, and the last bytes
+before that point. So a sweep over files with nothing new costs one stat each; a renamed file goes on
+where it was; a file that was truncated, rewritten or replaced is noticed, also when it has grown past
+the old point again, and read from the start. A torn last line stays where it is until it is whole.
+
+Memory is one block, or one line where a line is longer than a block. The file is read, not mapped: a
+mapped file that shrinks kills the reader.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+BLOCK = 1 << 20  # fits the processor's cache, which is worth more than fewer system calls
+_SEAL = 64  # bytes before the offset that must still be there
+
+Ident = tuple[int, int]
+# Takes whole lines as (buffer, end, offset of the buffer in the file); must not keep the buffer.
+Feed = Callable[[bytearray, int, int], None]
+
+
+def ident_of(stat: os.stat_result) -> Ident:
+    """What a file is, whatever it is called."""
+    return (stat.st_dev, stat.st_ino)
+
+
+@dataclass(slots=True)
+class Tail:
+    """How far one file has been read."""
+
+    path: str
+    ident: Ident
+    offset: int = 0
+    seal: bytes = b""
+    stamp: tuple[int, int] = (-1, -1)  # size and modification time at the last look
+
+    def changed(self, stat: os.stat_result) -> bool:
+        """Whether a look into the file could find anything."""
+        return self.stamp != (stat.st_size, stat.st_mtime_ns)
+
+    def read(
+        self,
+        feed: Feed,
+        *,
+        buffer: bytearray | None = None,
+        restarted: Callable[[], None] | None = None,
+        torn: bool = True,
+    ) -> int:
+        """Feed what is new; says how many bytes were looked at. A sweep hands the same buffer to all.
+
+        The piece after the last newline is fed too unless `torn` is False, and fed again next time: a
+        reader must not mind seeing a line twice, and must drop what does not parse.
+        """
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return 0  # gone or forbidden: what was counted stays counted
+        try:
+            stat = os.fstat(handle)
+            if ident_of(stat) != self.ident:
+                return 0  # another file took the name since it was listed; the next listing finds both
+            if not self._continues(handle, stat):
+                self.offset, self.seal = 0, b""
+                if restarted:
+                    restarted()
+            seen = self._lines(handle, feed, buffer or bytearray(BLOCK), torn=torn)
+            self.stamp = (stat.st_size, stat.st_mtime_ns)
+            return seen
+        except OSError:
+            return 0  # the stamp is old, so the next sweep tries again
+        finally:
+            os.close(handle)
+
+    def _continues(self, handle: int, stat: os.stat_result) -> bool:
+        """Whether the file still holds what was read: not truncated, not rewritten in place."""
+        if stat.st_size < self.offset:
+            return False
+        return os.pread(handle, len(self.seal), self.offset - len(self.seal)) == self.seal
+
+    def _lines(self, handle: int, feed: Feed, buffer: bytearray, *, torn: bool) -> int:
+        seen = 0
+        while True:
+            size = os.preadv(handle, [buffer], self.offset)
+            seen += size
+            end = buffer.rfind(b"\n", 0, size) + 1
+            if end:
+                feed(buffer, end, self.offset)
+                self.offset += end
+                self.seal = bytes(buffer[max(0, end - _SEAL) : end])
+            elif size == len(buffer):
+                buffer = bytearray(len(buffer) * 2)  # one line longer than the block; not kept afterwards
+                continue
+            if size < len(buffer):  # the end of the file
+                if torn and size > end:
+                    rest = buffer[end:size]
+                    feed(rest, len(rest), self.offset)
+                return seen
