@@ -7,7 +7,7 @@ mended by looking again, and nothing here needs to be undone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.core.done import Done
@@ -166,31 +166,6 @@ class LoopMemory:
     task: str = ""  # the trigger that the on_complete task runs for
     held: str = ""  # reported already
     waiting: str = ""  # phase for which "done, waiting for a person" was reported
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["inboxes"] = [_plain(i) for i in self.inboxes]
-        plain["unsent"] = [_plain(p) for p in self.unsent]
-        plain["told"] = list(self.told)
-        return plain
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any] | None) -> LoopMemory:
-        """The memory back; what an older or newer version wrote and we do not know is left out."""
-        known = {f.name for f in fields(cls)}
-        kept = {k: v for k, v in (data or {}).items() if k in known}
-        kept["inboxes"] = tuple(
-            InboxMemory(i["name"], i["work"], i["remote"], tuple(i["told"]), i["count"])
-            for i in kept.get("inboxes", ())
-        )
-        kept["unsent"] = tuple(Ping(**p) for p in kept.get("unsent", ()))
-        kept["told"] = tuple(kept.get("told", ()))
-        return cls(**kept)
-
-
-def _plain(thing: InboxMemory | Ping) -> dict[str, Any]:
-    return {f.name: getattr(thing, f.name) for f in fields(thing)}
 
 
 # What may be done: a closed union. Each step names what it expects to find; otherwise it does nothing.

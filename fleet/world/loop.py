@@ -1,0 +1,362 @@
+"""The loop's eyes and hands: build what one look sees, carry out what was decided about it.
+
+Nothing here waits: git and gates are children whose answers arrive on a later look. Everything decided
+is re-checked when it is done; what does not fit any more is left, and the next look decides again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from fleet.core.codec import from_plain, to_plain
+from fleet.core.decide_loop import decide_loop
+from fleet.core.done import read_done
+from fleet.core.loop import (
+    Cancel,
+    ClearMarker,
+    ConsumeTrigger,
+    Fetch,
+    GitView,
+    History,
+    InboxView,
+    LoopMemory,
+    LoopPlan,
+    LoopSeen,
+    Move,
+    Note,
+    ReadHistory,
+    RunGate,
+    StatusView,
+    Step,
+    WriteMarker,
+)
+from fleet.core.model import Fleet, Loop, Phase
+from fleet.core.rules.gates import job_of, name_of
+from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
+from fleet.journal.store import StoreError
+from fleet.world import git
+from fleet.world.gates import GateBook, gate_command, gate_log, gate_result
+from fleet.world.jobs import Children, Ended
+from fleet.world.phasebook import Entry, PhaseBook
+from fleet.world.ports import Disk
+from fleet.world.prompts import NoPrompt, prompt_for
+from fleet.world.world import House, World
+
+MARKER = "SEQUENCE-COMPLETE"
+TREE_JOB = "tree"
+STATUS_CAP = 64 << 10
+
+
+class LoopKeeper:
+    """Keeps one project's loop. Belongs to the watchdog; verbs use parts of it."""
+
+    def __init__(self, world: World, house: House, jobs: Children) -> None:
+        self._world = world
+        self._house = house
+        self._jobs = jobs
+        self._refs = git.Refs(world.disk)
+        self._results = GateBook(house.store, world.lock)
+        self._gates: dict[str, RunGate] = {}  # children of ours, by job
+        self._history: History | None = None
+        self._asked: tuple[str, str] = ("", "")
+        self._fetched: str | None = None  # how the last fetch ended; None: told already
+        self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
+        self._tree_tip = ""
+        self.memory: LoopMemory | None = None
+
+    # --- one turn -----------------------------------------------------------------------------------
+
+    def turn(self, fleet: Fleet, *, alive: Iterable[str], taken: Iterable[str]) -> LoopPlan:
+        """Look, decide, remember, act. The pings of the plan are the caller's to put into outboxes.
+
+        `alive`: loop agents that still run. `taken`: ids of pings that an outbox holds or has held.
+        """
+        if fleet.loop is None:
+            return LoopPlan(LoopMemory())
+        memory = self.recall()
+        seen = self.look(fleet, fleet.loop, alive=alive, taken=taken)
+        plan = decide_loop(fleet, memory, seen, self._world.clock.wall())
+        self._house.store.save("loop", to_plain(plan.memory))
+        self.memory = plan.memory
+        for note in plan.notes:
+            self._record(note)
+        trouble = self.perform(fleet, fleet.loop, plan.steps)
+        return replace(plan, problems=(*plan.problems, *trouble)) if trouble else plan
+
+    def recall(self) -> LoopMemory:
+        """What is remembered; a damaged record counts as none, which makes this sight the first one."""
+        if self.memory is None:
+            data = self._house.store.load("loop")
+            try:
+                self.memory = from_plain(LoopMemory, data) if data else LoopMemory()
+            except ValueError as error:
+                self._house.store.troubles.append(f"state/loop.json: {error}; starting from what is seen")
+                self.memory = LoopMemory()
+        return self.memory
+
+    def watch_paths(self, fleet: Fleet) -> tuple[str, ...]:
+        """Directories whose changes are worth an early look."""
+        if fleet.loop is None:
+            return ()
+        handoff = fleet.loop.handoff
+        places = [handoff.repo, os.path.join(handoff.repo, handoff.state_subdir)]
+        with contextlib.suppress(OSError):
+            places += self._refs.watched_files(handoff.repo)
+        return tuple(dict.fromkeys(os.path.normpath(p) for p in places))
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def look(
+        self, fleet: Fleet, loop: Loop, *, alive: Iterable[str] = (), taken: Iterable[str] = ()
+    ) -> LoopSeen:
+        """One look. What cannot be read stands in `blind`."""
+        self._collect(loop)
+        blind: list[str] = []
+        entry = self._position(loop)
+        place = entry.place
+        phase = loop.phases[place.index] if place and place.index < len(loop.phases) else None
+        view = self._git(loop, blind)
+        status = self._status(loop, phase, blind) if phase else None
+        done = status is not None and status.reading.done
+        disk, trigger = self._world.disk, loop.on_complete.trigger_file if loop.on_complete else ""
+        return LoopSeen(
+            place=place,
+            index=entry.index,
+            trouble=entry.trouble,
+            status=status,
+            marker=disk.stat(self._marker) is not None,
+            trigger=_identity(disk, trigger) if trigger else "",
+            git=view,
+            inboxes=self._inboxes(loop, view, blind),
+            gates=self._results.read() if done and phase and phase.gates else (),
+            jobs=self._jobs.keys(),
+            alive=tuple(alive),
+            taken=frozenset(taken),
+            next_trouble=self._next_trouble(fleet, loop, place.index + 1) if done and place else "",
+            blind=tuple(blind),
+        )
+
+    @property
+    def _marker(self) -> str:
+        return f"{self._house.log_dir}/{MARKER}"
+
+    def book(self, loop: Loop) -> PhaseBook:
+        """The position's record."""
+        return PhaseBook(self._house.store, self._world.lock, loop.state_file)
+
+    def _position(self, loop: Loop) -> Entry:
+        book = self.book(loop)
+        with contextlib.suppress(OSError, ValueError, StoreError):  # `read` says it in words
+            book.mend()
+        return book.read()
+
+    def _git(self, loop: Loop, blind: list[str]) -> GitView | None:
+        repo = loop.handoff.repo
+        try:
+            view = self._refs.view(os.path.realpath(repo), loop.handoff.branch)
+        except OSError as error:
+            blind.append(f"{repo}: {error.strerror or error}")
+            return None
+        if view is None:
+            return None
+        fetched, self._fetched = self._fetched, None
+        return replace(view, history=self._history, fetched=fetched is not None, fetch_trouble=fetched or "")
+
+    def _status(self, loop: Loop, phase: Phase, blind: list[str]) -> StatusView | None:
+        for path in _places(loop, phase.status):
+            try:
+                data = self._world.disk.read(path, STATUS_CAP)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                blind.append(
+                    f"{path}: {error.strerror or error}; a status file is a plain file of at most 64 KiB"
+                )
+                return None
+            return StatusView(path, hashlib.sha256(data).hexdigest()[:16], read_done(data, loop.done_marker))
+        return StatusView()
+
+    def _inboxes(self, loop: Loop, view: GitView | None, blind: list[str]) -> tuple[InboxView, ...]:
+        names = loop.handoff.inboxes
+        if not names or view is None:
+            return ()
+        tip = view.tip
+        paths = [
+            os.path.normpath(os.path.join(sub, n)) for n in names for sub in (loop.handoff.state_subdir, "")
+        ]
+        tree = self._trees.get(tip)
+        if tip and tree is None and TREE_JOB not in self._jobs.keys():  # noqa: SIM118 (a port, not a dict)
+            self._tree_tip = tip
+            words = git.tree_command(loop.handoff.repo, tip, paths)
+            self._jobs.start(TREE_JOB, words, cwd=loop.handoff.repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV)
+        found = []
+        for name in names:
+            remote = None
+            if tree is not None or not tip:
+                both = (os.path.normpath(os.path.join(sub, name)) for sub in (loop.handoff.state_subdir, ""))
+                remote = next((tree[p] for p in both if tree and p in tree), "")
+            found.append(InboxView(name, self._inbox(loop, name, tip, blind), remote))
+        return tuple(found)
+
+    def _inbox(self, loop: Loop, name: str, tip: str, blind: list[str]) -> str | None:
+        for path in _places(loop, name):
+            try:
+                return git.blob_hash(self._world.disk.read(path), tip)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                blind.append(f"{path}: {error.strerror or error}")
+                return None
+        return ""
+
+    def _next_trouble(self, fleet: Fleet, loop: Loop, index: int) -> str:
+        """Why the kickoffs of that phase cannot be built; empty when they can, or when it is the end."""
+        if index >= len(loop.phases):
+            return ""
+        phase = loop.phases[index]
+        dirs = [
+            fleet.project_dir,
+            loop.handoff.repo,
+            os.path.join(loop.handoff.repo, loop.handoff.state_subdir),
+        ]
+        dirs += [a.dir for a in fleet.agents if a.kind == "loop"]
+        if not any(_is_file(self._world.disk, os.path.join(d, phase.plan)) for d in dirs):
+            return f"phase {phase.id}: plan {phase.plan} is in none of {', '.join(dict.fromkeys(dirs))}"
+        try:
+            for agent in fleet.agents:
+                if agent.kind == "loop":
+                    prompt_for(self._world.disk, fleet, agent, phase.id)
+        except NoPrompt as error:
+            return str(error)
+        return ""
+
+    # --- children -----------------------------------------------------------------------------------
+
+    def _collect(self, loop: Loop) -> None:
+        """Take what children answered since the last look."""
+        for ended in self._jobs.poll():
+            if ended.key == FETCH_JOB:
+                self._fetched = "" if ended.code == 0 else _said(ended)
+            elif ended.key == HISTORY_JOB:
+                self._history = git.parse_history(*self._asked, ended.code, ended.output)
+            elif ended.key == TREE_JOB:
+                if ended.code == 0:
+                    self._trees = {self._tree_tip: git.parse_tree(ended.output)}
+            elif ended.key in self._gates:
+                self.keep_result(
+                    gate_result(self._gates.pop(ended.key), ended, loop, self._world.clock.wall())
+                )
+
+    def _judge(self, loop: Loop, step: RunGate, ended: Ended) -> None:
+        result = gate_result(step, ended, loop, self._world.clock.wall())
+        self._results.keep(result)
+        if result.ok:  # a failure is recorded when it is told
+            facts = (("phase", result.phase), ("commit", result.key), ("seconds", round(result.seconds, 3)))
+            self._record(Note("gate.passed", f"gate {result.gate + 1}: {result.said}", facts))
+
+    # --- acting -------------------------------------------------------------------------------------
+
+    def perform(self, fleet: Fleet, loop: Loop, steps: Iterable[Step]) -> tuple[str, ...]:
+        """Carry the steps out in order; what went wrong comes back in words."""
+        trouble = []
+        for step in steps:
+            self._world.point(f"loop.{type(step).__name__.lower()}")
+            why = self._do(fleet, loop, step)
+            if why:
+                trouble.append(why)
+        return tuple(trouble)
+
+    def _do(self, fleet: Fleet, loop: Loop, step: Step) -> str:
+        match step:
+            case Move():
+                return self._move(fleet, loop, step)
+            case WriteMarker():
+                self._write_marker(step)
+            case ClearMarker():
+                self._world.disk.remove(self._marker)
+            case ConsumeTrigger():
+                self._consume(loop, step)
+            case RunGate():
+                return self._run_gate(loop, step)
+            case Cancel():
+                self._gates.pop(step.job, None)
+                self._jobs.cancel(step.job)
+            case Fetch():
+                words = git.fetch_command(step.repo)
+                why = self._jobs.start(
+                    FETCH_JOB, words, cwd=step.repo, timeout=git.FETCH_TIMEOUT_S, env=git.ENV
+                )
+                self._fetched = why or None
+            case ReadHistory():
+                self._asked, self._history = (step.base, step.tip), None
+                words = git.history_command(step.repo, step.base, step.tip)
+                return self._jobs.start(
+                    HISTORY_JOB, words, cwd=step.repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV
+                )
+        return ""
+
+    def _move(self, fleet: Fleet, loop: Loop, step: Move) -> str:
+        """All kickoffs of the new phase are built once more before the record says that it has begun."""
+        advancing = step.note.type == "phase.advanced"
+        why = self._next_trouble(fleet, loop, step.to.index) if advancing else ""
+        why = why or self.book(loop).move(step.expect, step.to)
+        if not why:
+            self._world.point("loop.moved")
+            self._record(step.note)
+        return why
+
+    def _write_marker(self, step: WriteMarker) -> None:
+        said = {"completed": self._world.clock.wall(), "count": len(step.ids), "phases": list(step.ids)}
+        self._world.disk.write(self._marker, json.dumps(said).encode() + b"\n")
+        self._record(step.note)
+
+    def _consume(self, loop: Loop, step: ConsumeTrigger) -> None:
+        if loop.on_complete and _identity(self._world.disk, loop.on_complete.trigger_file) == step.identity:
+            self._world.disk.remove(loop.on_complete.trigger_file)
+
+    def _run_gate(self, loop: Loop, step: RunGate) -> str:
+        job = job_of(step)
+        argv, env = gate_command(loop, step, self._house.log_dir)
+        log = gate_log(self._house.log_dir, step)
+        why = self._jobs.start(job, argv, cwd=loop.handoff.repo, timeout=step.gate.timeout, log=log, env=env)
+        if not why:
+            self._gates[job] = step
+            facts = (("phase", step.phase), ("commit", step.key), ("log", log))
+            self._record(Note("gate.started", f"gate {step.index + 1} ({name_of(step.gate)})", facts))
+        return why
+
+    def _record(self, note: Note) -> None:
+        facts: dict[str, Any] = dict(note.facts)
+        self._house.events.record(note.type, reason=note.reason, **facts)
+
+
+def _places(loop: Loop, name: str) -> tuple[str, ...]:
+    """Where a coordination file may lie: the state directory of the repository, then its root."""
+    handoff = loop.handoff
+    both = (os.path.join(handoff.repo, handoff.state_subdir, name), os.path.join(handoff.repo, name))
+    return tuple(dict.fromkeys(os.path.normpath(p) for p in both))
+
+
+def _is_file(disk: Disk, path: str) -> bool:
+    found = disk.stat(os.path.realpath(path))
+    return found is not None and not stat.S_ISDIR(found.mode)
+
+
+def _identity(disk: Disk, path: str) -> str:
+    """Which file of that name it is; empty when there is none."""
+    found = disk.stat(path)
+    return f"{found.inode}-{found.mtime_ns}-{found.size}" if found else ""
+
+
+def _said(ended: Ended) -> str:
+    if ended.code is None:
+        return f"ended at {ended.why}"
+    lines = ended.output.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:200] if lines else f"exit code {ended.code}"

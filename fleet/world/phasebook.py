@@ -1,0 +1,120 @@
+"""The position of the loop on disk: a bare index for everybody, a sidecar that knows what it means.
+
+Two files cannot be replaced in one step, so a move is three writes: the sidecar with the new place and
+`pending`, the index, the sidecar again without it. Whoever finds a pending one finishes it, which is safe
+because it says both ends. Without `pending` a disagreement was made by hand, and that is not ours to mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from fleet.core.codec import from_plain, to_plain
+from fleet.core.loop import Place
+from fleet.journal.store import Store, StoreError
+
+SIDECAR = "phase"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the two files say, or why that cannot be told."""
+
+    place: Place | None = None
+    index: int | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    place: Place
+    pending: bool = False
+    before: int | None = None  # the index that a pending move started from
+
+
+class PhaseBook:
+    """Reads the position, and moves it by compare-and-set."""
+
+    def __init__(
+        self, store: Store, lock: Callable[[], AbstractContextManager[object]], state_file: str
+    ) -> None:
+        self._store = store
+        self._lock = lock
+        self._file = state_file
+
+    def read(self) -> Entry:
+        """The position; looks only, so it may show a move half-way as what it is going to be."""
+        try:
+            page, index = self._page(), self._index()
+        except (OSError, ValueError, StoreError) as error:
+            return Entry(trouble=str(error))
+        if page is None:
+            return Entry(index=index)
+        if page.pending and index in {page.before, page.place.index}:
+            return Entry(page.place, page.place.index)
+        return Entry(page.place, index)
+
+    def mend(self) -> None:
+        """Finish a move that somebody was killed in."""
+        page = self._page()
+        if page is not None and page.pending:
+            with self._lock():
+                page, index = self._page(), self._index()
+                if page is not None and page.pending and index in {page.before, page.place.index}:
+                    self._finish(page)
+
+    def move(self, expect: Place | None, to: Place) -> str:
+        """From the expected place to another, durably: "" or why not. Nothing is written if it differs."""
+        with self._lock():
+            now = self.read()
+            if now.trouble:
+                return now.trouble
+            if now.place != expect:
+                where = now.place.id or "the end" if now.place else "nowhere"
+                return f"the loop is at {where} meanwhile"
+            self._write(to)
+        return ""
+
+    def set(self, to: Place) -> None:
+        """A person's word: whatever was there, this is the place now."""
+        with self._lock():
+            self._write(to)
+
+    def _write(self, to: Place) -> None:
+        try:
+            before = self._index()
+        except ValueError:
+            before = None  # a person is about to mend it
+            self._store.remove_text(self._file)
+        page = _Page(to, pending=True, before=before)
+        self._store.save(SIDECAR, to_plain(page))
+        self._finish(page)
+
+    def _finish(self, page: _Page) -> None:
+        self._store.write_text(self._file, f"{page.place.index}\n")
+        self._store.save(SIDECAR, to_plain(_Page(page.place)))
+
+    def _page(self) -> _Page | None:
+        data = self._store.load(SIDECAR)
+        try:
+            return from_plain(_Page, data) if data else None
+        except ValueError as error:
+            path = self._store.path(SIDECAR)
+            raise ValueError(
+                f"{path}: {error}; run `agents.py phase set ID` with the phase to go on with"
+            ) from error
+
+    def _index(self) -> int | None:
+        text = self._store.read_text(self._file, 4096)
+        if text is None:
+            return None
+        word = text.strip()
+        if not (word.isascii() and word.isdigit()):
+            said = word[:20] or "nothing"
+            raise ValueError(
+                f"state/{self._file} holds {said!r}, expected the number of a phase, from 0:"
+                " run `agents.py phase set ID` with the phase to go on with"
+            )
+        return int(word)
