@@ -24,7 +24,7 @@ def server_command(fleet: Fleet) -> list[str]:
 
 
 def attach_command(fleet: Fleet, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
-    """Show a session. `outer` is the caller's TMUX: a client of the same server switches, it does not nest."""
+    """Show a session. `outer` is the caller's TMUX: a client of the same server switches over."""
     server = server_command(fleet)
     verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
     return [*server, verb, *(["-r"] if read_only else []), "-t", f"={session}:"]
