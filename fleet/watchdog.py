@@ -8,7 +8,7 @@ is continued by the next one without repeating or losing an effect.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -24,7 +24,6 @@ from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, queue
-from fleet.core.seen import PaneRef
 from fleet.core.views import Row, problem, row
 from fleet.journal.store import StoreError
 from fleet.world.asks import Asks
@@ -66,13 +65,8 @@ class Pulse:
 class Governor(Protocol):
     """The phase machine, seen from here."""
 
-    wake_at: float | None  # wall: it wants to look again not later than this
-
-    def turn(self, fleet: Fleet, alive: Mapping[str, PaneRef], taken: frozenset[str], now: Moment, blind: str) -> LoopPlan:
+    def turn(self, fleet: Fleet, *, alive: Iterable[str], taken: Iterable[str]) -> LoopPlan:
         """One look of its own, its durable steps carried out; what is left concerns the agents."""
-
-    def view(self) -> dict[str, Any]:
-        """Where it stands: index, id, total, complete, held, problems."""
 
 
 class Watchdog:
@@ -99,6 +93,7 @@ class Watchdog:
         self.degraded = ""
         self.last_look: Look | None = None
         self.loop: Governor | None = None
+        self.loop_plan: LoopPlan | None = None
         self._govern_with = govern
         self._wakes: dict[str, float] = {}
         self._pulse = Pulse()
@@ -168,11 +163,14 @@ class Watchdog:
         look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
         self.last_look = look
         self._watch_server(look, now)
-        self._govern(fleet, look, now, desired)
+        self._guard("governing the loop", lambda: self._govern(fleet, look, now))
         self._reap(look, now)
+        due |= self._due(specs, now)
         todo = [s for s in specs if s.name in due or s.name in look.changed]
         self._judge_all(fleet, todo, look, now)
-        if not self.observe:
+        if self.observe:
+            self.memories.update((s.name, self.judged[s.name].memory) for s in todo)
+        else:
             self._do_all(fleet, todo, now)
         self._pulse.listed = now.steady
         if heavy:
@@ -233,13 +231,20 @@ class Watchdog:
         self.fleet_memory = changed
         self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
 
-    def _govern(self, fleet: Fleet, look: Look, now: Moment, desired: Desired) -> None:
+    def _govern(self, fleet: Fleet, look: Look, now: Moment) -> None:
         """Let the phase machine look, and carry its pings into the outboxes."""
         if fleet.loop is None or self.loop is None:
             self._loop_state = LoopState()
             return
-        plan = self.loop.turn(fleet, look.alive, self._taken(), now, look.blind)
-        self._loop_state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
+        if look.blind:
+            return
+        alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
+        plan = self.loop.turn(fleet, alive=alive, taken=self._taken())
+        self.loop_plan = plan
+        state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
+        if state != self._loop_state:
+            self._loop_state = state
+            self._wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), 0.0))
         for ping in plan.pings:
             memory = self.memories.get(ping.agent)
             if memory is None:
@@ -248,9 +253,9 @@ class Watchdog:
             self.memories[ping.agent] = queue(memory, message)
             self._wakes[ping.agent] = 0.0
         if plan.task is not None:
-            self._call_task(plan.task.agent, plan.task.token, look, desired)
+            self._call_task(plan.task.agent, plan.task.token)
 
-    def _call_task(self, name: str, token: str, look: Look, desired: Desired) -> None:
+    def _call_task(self, name: str, token: str) -> None:
         """The task that completion calls for: wanted up, and its old run replaced once a token."""
         memory = self.memories.get(name)
         if memory is None or memory.task == token or self.observe:
@@ -465,9 +470,7 @@ class Watchdog:
         problems.extend(self.house.store.troubles)
         if look is not None:
             problems.extend(f"{p.ref.session}: runs with our stamp, but the file does not name it; `down` stops it" for p in look.orphans)
-        loop = self.loop.view() if self.loop is not None and fleet.loop is not None else None
-        if loop is not None:
-            problems.extend(str(p) for p in loop.get("problems", ()))
+        problems.extend(self.loop_plan.problems if self.loop_plan else ())
         return {
             "version": __version__,
             "tick": self.count,
@@ -476,9 +479,18 @@ class Watchdog:
             "config": self.reloader.problem,
             "agents": [self.rows[a.name].plain() for a in fleet.agents if a.name in self.rows],
             "services": [self.rows[s.name].plain() for s in fleet.services if s.name in self.rows],
-            "loop": loop,
+            "loop": self._loop_view(fleet),
             "problems": problems,
         }
+
+    def _loop_view(self, fleet: Fleet) -> dict[str, Any] | None:
+        plan = self.loop_plan
+        if fleet.loop is None or plan is None:
+            return None
+        ids = [p.id for p in fleet.loop.phases]
+        index = len(ids) if plan.complete else ids.index(plan.phase) if plan.phase in ids else None
+        return {"index": index, "id": plan.phase, "total": len(ids), "complete": plan.complete, "held": plan.held,
+                "state": plan.state}  # fmt: skip
 
     def _write_view(self, fleet: Fleet, look: Look, now: Moment) -> None:
         body = json.dumps(self.view(fleet, look, now), ensure_ascii=False)
@@ -501,8 +513,8 @@ class Watchdog:
         delay = next_look - now.steady
         if self.reloader.again_in is not None:
             delay = min(delay, self.reloader.again_in)
-        if self.loop is not None and self.loop.wake_at is not None:
-            delay = min(delay, self.loop.wake_at - now.wall)
+        if self.loop_plan is not None and self.loop_plan.wake_at is not None:
+            delay = min(delay, self.loop_plan.wake_at - now.wall)
         if self.last_look is not None and (self.last_look.missing_status or self.last_look.blind):
             delay = min(delay, 0.5 if self.last_look.missing_status else 2.0)
         self._pulse.hurried = self._pulse.hurried + 1 if delay < SHORTEST_S else 0

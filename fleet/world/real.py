@@ -1,0 +1,74 @@
+"""The real world, put together in one place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+
+from fleet.core.desired import Hold
+from fleet.core.model import AgentSpec, Fleet
+from fleet.journal.locks import start_of, state_lock
+from fleet.world.clock import RealClock
+from fleet.world.files import RealDisk
+from fleet.world.launch import preflight
+from fleet.world.ports import Tmux
+from fleet.world.processes import ProcTable
+from fleet.world.terminal import RECORDED
+from fleet.world.tmux import TmuxServer, resolve_socket
+from fleet.world.world import World
+
+
+def recorded_socket(fleet: Fleet) -> str:
+    """Where the server really is, as the first `up` found it; empty before that."""
+    try:
+        with open(os.path.join(fleet.log_dir, "state", RECORDED), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def server_of(fleet: Fleet) -> TmuxServer:
+    """The fleet's tmux server, spoken to by processes."""
+    path = recorded_socket(fleet)
+    if path == resolve_socket(fleet.tmux_socket):
+        path = ""
+    return TmuxServer(fleet.tmux_socket, os.path.join(fleet.log_dir, "state"), fleet.project_id, fleet.log_dir, socket_path=path)
+
+
+def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
+    """This machine."""
+    state_dir = os.path.join(fleet.log_dir, "state")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("AGENT_")}
+
+    def can_start(current: Fleet, agent: AgentSpec) -> str:
+        return preflight(current, agent, environ)
+
+    return World(
+        tmux=tmux or server_of(fleet),
+        processes=ProcTable(),
+        clock=RealClock(),
+        disk=RealDisk(),
+        lock=lambda: state_lock(state_dir),
+        draw=lambda: secrets.token_hex(16),
+        holds=_holds,
+        preflight=can_start,
+        environ=environ,
+        zone=_zone(),
+        uid=os.geteuid(),
+    )
+
+
+def _holds(hold: Hold) -> bool:
+    return start_of(hold.pid) == hold.start
+
+
+def _zone() -> str:
+    """The host's zone by name, where it has one; the abbreviation is no use to anybody."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if named:
+        return named
+    try:
+        return os.path.realpath("/etc/localtime").partition("zoneinfo/")[2] or "UTC"
+    except OSError:
+        return time.tzname[0]
