@@ -250,9 +250,7 @@ class LoopKeeper:
                 if ended.code == 0:
                     self._trees = {self._tree_tip: git.parse_tree(ended.output)}
             elif ended.key in self._gates:
-                self.keep_result(
-                    gate_result(self._gates.pop(ended.key), ended, loop, self._world.clock.wall())
-                )
+                self._judge(loop, self._gates.pop(ended.key), ended)
 
     def _judge(self, loop: Loop, step: RunGate, ended: Ended) -> None:
         result = gate_result(step, ended, loop, self._world.clock.wall())

@@ -1,0 +1,151 @@
+"""An agent's own copy of a repository: made once, never touched again.
+
+A clone is made under another name and renamed when it is whole, so a directory that is there is a
+directory that works, and one that was there before is left exactly as it is. Where the source is a plain
+directory and no repository, a bare repository is founded from its files under `log_dir`, and everybody
+who names that directory clones the same one: this is how agents share work without a server.
+
+Runs as a child (`python clone.py SOURCE TARGET REPOSITORIES`), because a remote may take minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+if __name__ == "__main__":  # started by path: make our own package findable, whatever the cwd
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from fleet.core.model import AgentSpec, Fleet
+from fleet.world.git import ENV, SAFE
+from fleet.world.jobs import child_env
+
+CLONE_TIMEOUT_S = 1800.0
+_FOUNDER = {
+    f"GIT_{who}_{what}": word
+    for who in ("AUTHOR", "COMMITTER")
+    for what, word in (("NAME", "fleet"), ("EMAIL", "fleet@localhost"))
+}
+
+
+class CloneError(Exception):
+    """A clone could not be made; the text says why."""
+
+
+def clone_job(agent: AgentSpec) -> str:
+    """The name of an agent's clone among the jobs."""
+    return f"clone:{agent.name}"
+
+
+def clone_wanted(agent: AgentSpec) -> bool:
+    """Whether this agent has to be given its directory first."""
+    return bool(agent.clone) and not os.path.lexists(agent.dir)
+
+
+def clone_command(fleet: Fleet, agent: AgentSpec) -> list[str]:
+    """The child that makes an agent's directory."""
+    return [sys.executable, os.path.abspath(__file__), agent.clone, agent.dir, f"{fleet.log_dir}/repos"]
+
+
+def make_clone(source: str, target: str, repositories: str) -> None:
+    """Make `target`, unless something is there already."""
+    parent, name = os.path.split(target.rstrip("/"))
+    os.makedirs(parent, exist_ok=True)
+    with _alone(parent):
+        if os.path.lexists(target):
+            return
+        _clear(parent, f".{name}.clone-")
+        if os.path.isdir(source) and not _is_repository(source):
+            source = found(source, repositories)
+        half = os.path.join(parent, f".{name}.clone-{os.urandom(4).hex()}")
+        try:
+            _git("clone", "--quiet", "--", source, half)
+            os.rename(half, target)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+
+
+def found(directory: str, repositories: str) -> str:
+    """A bare repository that begins with the files of a plain directory; the same one every time."""
+    directory = os.path.realpath(directory)
+    tag = hashlib.sha256(directory.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = f"{os.path.basename(directory)}-{tag}.git"
+    home = os.path.join(repositories, name)
+    os.makedirs(repositories, mode=0o700, exist_ok=True)
+    with _alone(repositories):
+        if os.path.isdir(home):
+            return home
+        _clear(repositories, f".{name}.half-")
+        half = os.path.join(repositories, f".{name}.half-{os.urandom(4).hex()}")
+        try:
+            _git("init", "--quiet", "--bare", "--initial-branch=main", half)
+            here = (f"--git-dir={half}", f"--work-tree={directory}")
+            _git(*here, "add", "--all", ".")
+            tree = _git(*here, "write-tree")
+            commit = _git(*here, "commit-tree", "-m", "start", tree)
+            _git(*here, "update-ref", "refs/heads/main", commit)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(half, "index"))
+            os.rename(half, home)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return home
+
+
+def _is_repository(path: str) -> bool:
+    bare = os.path.isdir(os.path.join(path, "objects")) and os.path.isfile(os.path.join(path, "HEAD"))
+    return bare or os.path.lexists(os.path.join(path, ".git"))
+
+
+def _git(*words: str) -> str:
+    settings = [word for setting in SAFE for word in ("-c", setting)]
+    done = subprocess.run(
+        ["git", "--no-pager", *settings, *words],
+        check=False,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env={**child_env(os.environ), **ENV, **_FOUNDER},
+        timeout=CLONE_TIMEOUT_S,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise CloneError(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
+    return done.stdout.decode().strip()
+
+
+@contextlib.contextmanager
+def _alone(directory: str) -> Iterator[None]:
+    """One maker at a time in a directory; the lock ends with its holder."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _clear(directory: str, prefix: str) -> None:
+    """Half-made ones whose maker was killed; we hold the lock, so nobody is at work on them."""
+    for name in os.listdir(directory):
+        if name.startswith(prefix):
+            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+
+
+def main(argv: list[str]) -> int:
+    """The child."""
+    try:
+        make_clone(*argv)
+    except (CloneError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"cannot clone {argv[0]} to {argv[1]}: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
