@@ -124,7 +124,7 @@ def house(tmp_path):
     home = engine(tmp_path / "engine")
     line = wheel(tmp_path / "wheels")
     for name in bootstrap.LOCKS.values():
-        (home / name).write_text(line)
+        (home / name).write_text(f"# {name}\n{line}")
     return home
 
 
