@@ -191,7 +191,8 @@ class TmuxServer(Speaker):
     @property
     def environment(self) -> dict[str, str]:
         """What the server is founded with: nothing of the caller's that a pane should not have."""
-        return base_env(os.environ)
+        where = {name: os.environ[name] for name in ("TMUX_TMPDIR", "TERM") if name in os.environ}
+        return {**base_env(os.environ), **where}
 
     @cached_property
     def version(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.core.seen import PaneRef
 from fleet.world.ports import Unavailable
-from fleet.world.tmux import TmuxServer
+from fleet.world.tmux import TmuxServer, resolve_socket
 from fleet.world.tmux_text import Refused
 from tests.tmux.conftest import make_floor, tear_down, until
 
@@ -182,7 +182,8 @@ def test_the_log_misses_nothing_from_the_first_byte_on_and_is_private(floor):
 @pytest.mark.parametrize(
     "name",
     ["plain", "with space", "quo'te", 'dou"ble', "#(touch pwned)", "#{pid}", "$(touch pwned)",
-     "`touch pwned`", "a;b", "a\\b", "100%d %H", "~", "-dash", "é漢", "new\nline", "a\tb", "{x}", "a|b", "*?[x]", "!h"],
+     "`touch pwned`", "a;b", "a\\b", "100%d %H", "~", "-dash", "é漢", "new\nline", "a\tb", "{x}", "a|b",
+     "*?[x]", "!h"],
 )  # fmt: skip
 def test_a_project_path_is_data_whatever_it_contains(tmp_path, name):
     floor = make_floor(str(tmp_path / name))
@@ -259,8 +260,11 @@ def test_a_split_by_the_user_is_not_mistaken_for_the_agent(speaker, floor):
 def test_the_users_own_server_is_left_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     floor = make_floor(str(tmp_path))
-    floor.server = TmuxServer("default", os.path.join(floor.log_dir, "state"), "p1", floor.log_dir)
-    floor.socket = os.path.join(str(tmp_path), f"tmux-{os.getuid()}", "default")
+    floor.socket = resolve_socket("default")
+    assert floor.socket.startswith(str(tmp_path))
+    os.makedirs(os.path.dirname(floor.socket), mode=0o700)
+    state = os.path.join(floor.log_dir, "state")
+    floor.server = TmuxServer("default", state, "p1", floor.log_dir, socket_path=floor.socket)
     try:
         floor.raw("new-session", "-d", "-s", "mine", "sleep 1000")
         before = floor.raw("show-options", "-g"), floor.raw("show-environment", "-g")
@@ -285,3 +289,14 @@ def test_eight_processes_creating_one_session_make_one(floor):
     racers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     said = sorted(racer.communicate(timeout=60)[0].strip() for racer in racers)
     assert said == [""] + ["exists"] * 7
+
+
+def test_a_named_socket_is_where_tmux_itself_would_put_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    floor = make_floor(str(tmp_path))
+    try:
+        floor.start("a-one")
+        assert os.path.exists(floor.socket)
+        assert floor.socket.startswith(str(tmp_path))
+    finally:
+        tear_down(floor)
