@@ -62,8 +62,10 @@ def tail(file: BinaryIO, lines: int) -> bytes:
         place = file.seek(place - step)
         found = file.read(step) + found
     file.seek(end)
-    kept = found.splitlines(keepends=True)[-lines:] if lines else []
-    return b"".join(kept)
+    whole = found.removesuffix(b"\n").split(
+        b"\n"
+    )  # splitlines would also cut at what a terminal redraws with
+    return b"".join(line + b"\n" for line in whole[-lines:]) if found and lines else b""
 
 
 def follow(file: BinaryIO, path: str, io: Io, show: Callable[[bytes], str]) -> BinaryIO:
@@ -104,7 +106,7 @@ def decoded(data: bytes) -> str:
 def plain(data: bytes) -> str:
     """Lines as a person would have read them: no control sequences, and nothing that was overwritten."""
     shown = []
-    for line in decoded(data).splitlines():
+    for line in decoded(data).removesuffix("\n").split("\n") if data else ():
         written = [part for part in line.split("\r") if part]
         shown.append(for_display(written[-1]).rstrip() + "\n" if written else "\n")
     return "".join(shown)

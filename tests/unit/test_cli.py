@@ -1,0 +1,536 @@
+"""The command line: words in, a sentence and an exit code out, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import io as streams
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.cli import common, completions, doctor, init, logs, main, table
+from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.world import packages, terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = """
+[defaults]
+session_prefix = "t-"
+log_dir = "state"
+backend = "demo"
+
+[[agent]]
+name = "builder"
+kind = "persistent"
+prompt = "go"
+
+[[service]]
+name = "clean"
+command = "sleep 9"
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "agents.toml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def log(project):
+    path = project / "state" / "logs" / "t-builder.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"line {n}\n" for n in range(250)))
+    return path
+
+
+def agents(*words, **options):
+    """The real program, as a user runs it."""
+    options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL} | options
+    return subprocess.run([sys.executable, str(ROOT / "agents.py"), *map(str, words)], **options)
+
+
+def call(*words):
+    """The same in this process: exit code, stdout, stderr."""
+    out, err = streams.StringIO(), streams.StringIO()
+    voice = common.Io(out, err)
+    try:
+        code = main.run(words, voice)
+    except SystemExit as leaving:
+        code = leaving.code
+    except Exception as fault:
+        code = main.told(fault, voice)
+    return code, out.getvalue(), err.getvalue()
+
+
+# -- finding the verb and the config ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["before", "after", "both", "equals"])
+def test_config_may_stand_before_or_after_the_verb(project, place):  # R016, T03
+    path = str(project / "agents.toml")
+    words = {
+        "before": ["--config", path, "validate"],
+        "after": ["validate", "--config", path],
+        "both": ["--config", path, "validate", "--config", "./agents.toml"],
+        "equals": [f"--config={path}", "validate"],
+    }[place]
+    code, out, err = call(*words)
+    assert (code, err) == (0, "")
+    assert "fine: 1 agents" in out
+
+
+def test_two_different_configs_are_refused(project):  # T03
+    code, out, err = call("--config", "one.toml", "validate", "--config", "two.toml")
+    assert (code, out) == (2, "")
+    assert err == "error: --config was given twice: one.toml and two.toml (try: name one file)\n"
+
+
+def test_a_missing_config_says_what_to_do(tmp_path, monkeypatch):  # R014
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(common, "ENGINE", str(tmp_path))
+    code, _, err = call("validate")
+    assert code == 2
+    assert "agents.py init" in err
+
+
+def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R015, T04
+    monkeypatch.setattr(common, "ENGINE", str(project))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    code, _, err = call("validate")
+    assert code == 0
+    assert err == f"using {project}/agents.toml (there is no agents.toml here)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["validat"], "did you mean validate?"),
+        (["xyzzy"], "unknown verb 'xyzzy'"),
+        (["--confg", "x", "validate"], "unknown option --confg"),
+        (["--config"], "--config needs a path"),
+        (["logs"], "NAME"),
+        (["logs", "builder", "-n", "many"], "not a number of lines"),
+        (["validate", "--wrong"], "--wrong"),
+        (["logs", "bulider"], "did you mean builder?"),
+        (["completions", "tcsh"], "tcsh"),
+    ],
+)
+def test_a_wrong_word_is_named_and_the_exit_code_is_two(project, words, says):
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert says in err
+
+
+def test_help_lists_every_verb_that_is_there_and_no_other():
+    code, out, _ = call("--help")
+    listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
+    there = {name for name, (module, *_) in main.VERBS.items() if (ROOT / f"fleet/cli/{module}.py").exists()}
+    assert code == 0
+    assert listed == there - {"watchdog"}
+    assert call()[0] == 2
+
+
+@pytest.mark.parametrize("verb", list(main.verbs()))
+def test_every_verb_explains_itself(verb):
+    code, _, err = call(verb, "--help")
+    assert (code, err) == (0, "")
+
+
+def test_a_verb_module_has_the_agreed_form():
+    for verb, (name, *_) in main.verbs().items():
+        module = importlib.import_module(f"fleet.cli.{name}")
+        assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
+        assert main.parser_for(verb, module).description, verb
+
+
+# -- a voice that survives its listeners -----------------------------------------------------------------
+
+
+def test_a_reader_that_leaves_neither_stops_a_verb_nor_shows_a_traceback(log):  # T19
+    log.write_text("a line of some length\n" * 100_000)  # more than any pipe holds
+    script = f"{sys.executable} {ROOT}/agents.py logs builder -n 100000 | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["a line of some length", "0"]
+    assert done.stderr == ""
+
+
+def test_work_goes_on_after_the_reader_left():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        voice = common.Io(gone, streams.StringIO())
+        for _ in range(3):
+            voice.print("x" * 100_000)
+        assert voice.gone
+        assert voice.close(7) == 7
+        os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())  # for the close of this very file
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_output_that_could_not_be_written_is_a_failure():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = agents("--help", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr == "error: the output could not be written: No space left on device\n"
+
+
+def test_closed_streams_and_odd_locales_are_survived():
+    for redirect in (">&-", "2>&-", ">&- 2>&-"):
+        assert subprocess.run(["bash", "-c", f"{sys.executable} {ROOT}/agents.py --help {redirect}"],
+                              stdout=subprocess.DEVNULL).returncode == 0  # fmt: skip
+    done = agents("logs", "\udcff", env={**os.environ, "PYTHONIOENCODING": "ascii"}, cwd=ROOT)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (common.Fail("no", hint="yes"), 1, "error: no (try: yes)\n"),
+        (BrokenPipeError(), 141, ""),
+        (PermissionError(13, "Permission denied", "/x"), 1, "error: /x: Permission denied\n"),
+        (
+            RuntimeError("oops"),
+            1,
+            "error: a fault of this program: RuntimeError: oops (try: AO_DEBUG=1 shows where)\n",
+        ),
+        (SystemExit(3), 3, ""),
+    ],
+)
+def test_every_way_to_end_is_an_exit_code(monkeypatch, capsys, raised, code, says):
+    def verb(argv, io):
+        raise raised
+
+    monkeypatch.setattr(main, "run", verb)
+    monkeypatch.setattr(common.Io, "hang_up", lambda self: None)
+    assert main.main(["status"]) == code
+    assert capsys.readouterr().err == says
+
+
+def test_colour_is_only_for_a_person_who_wants_it(monkeypatch):
+    terminal_stream = streams.StringIO()
+    terminal_stream.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm")
+    assert common.Io(terminal_stream).paint("x", "red") == "\x1b[31mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert common.Io(terminal_stream).paint("x", "red") == "x"
+    monkeypatch.delenv("NO_COLOR")
+    assert common.Io(streams.StringIO()).paint("x", "red") == "x"
+
+
+@given(st.text())
+def test_nothing_that_moves_a_cursor_or_turns_text_around_reaches_a_terminal(text):
+    shown = common.clean(text)
+    assert shown.isprintable()
+    assert common.clean(shown) == shown
+
+
+def test_hostile_characters_are_shown_not_obeyed():
+    assert common.clean("a\x1b[2Jb\u202ec") == "a\\x1b[2Jb\\u202ec"
+
+
+def rendered(header, rows, limit=0):
+    return list(table.render(header, rows, limit=limit, paint=lambda text, colour: text))
+
+
+def test_columns_line_up_for_wide_and_combining_characters():
+    lines = rendered(["name", "state"], [["日本", "up"], ["e\u0301a", ("down", "red")], ["abcdef", "x"]])
+    assert lines == ["NAME    STATE", "日本    up", "e\u0301a      down", "abcdef  x"]
+
+
+def test_a_narrow_terminal_cuts_the_last_column_only():
+    assert rendered(["a", "b"], [["name", "x" * 50]], limit=20)[1] == "name  " + "x" * 13 + "…"
+    assert rendered(["a", "b"], [["name", "x" * 50]])[1] == "name  " + "x" * 50
+
+
+# -- logs ------------------------------------------------------------------------------------------------
+
+
+def test_logs_prints_the_last_hundred_lines_and_ends(log):  # T17
+    code, out, _ = call("logs", "builder")
+    assert code == 0
+    assert out.splitlines() == [f"line {n}" for n in range(150, 250)]
+    assert call("logs", "builder", "-n", "2")[1] == "line 248\nline 249\n"
+    assert call("logs", "builder", "-n", "0")[1] == ""
+
+
+def test_a_long_log_is_read_from_its_end(log):
+    log.write_text("".join(f"{n:07d} {'x' * 200}\n" for n in range(2000)))
+    assert [line[:7] for line in call("logs", "builder", "-n", "700")[1].splitlines()] == [
+        f"{n:07d}" for n in range(1300, 2000)
+    ]
+
+
+def test_a_missing_log_is_exit_one_with_the_path(project):  # T17
+    code, out, err = call("logs", "clean")
+    assert (code, out) == (1, "")
+    assert "state/logs/t-clean.log" in err
+
+
+def test_control_sequences_are_taken_out_unless_asked_for(log):
+    log.write_bytes(b"\x1b[31mred\x1b[0m\r\n10%\r20%\rdone\r\n\xff\n")
+    assert call("logs", "builder")[1] == "red\ndone\n\ufffd\n"
+    assert call("logs", "builder", "--raw")[1] == "\x1b[31mred\x1b[0m\r\n10%\r20%\rdone\r\n\ufffd\n"
+
+
+def test_following_goes_on_over_truncation_and_replacement(log):
+    follower = subprocess.Popen(
+        [sys.executable, str(ROOT / "agents.py"), "logs", "-f", "-n", "1", "builder"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert follower.stdout.readline() == "line 249\n"
+        with log.open("a") as file:
+            file.write("appended\n")
+        assert follower.stdout.readline() == "appended\n"
+        log.write_text("after truncation\n")
+        assert follower.stdout.readline() == "after truncation\n"
+        fresh = log.with_suffix(".new")
+        fresh.write_text("another file\n")
+        fresh.replace(log)
+        assert follower.stdout.readline() == "another file\n"
+        follower.stdout.close()  # the reader leaves: the follower ends, though nothing more is written
+        assert follower.wait(timeout=60) == 0
+    finally:
+        follower.kill()
+        follower.wait()
+
+
+def test_tail_leaves_the_file_at_its_end(log):
+    with log.open("rb") as file:
+        logs.tail(file, 3)
+        assert file.read() == b""
+
+
+# -- attach ----------------------------------------------------------------------------------------------
+
+
+def test_attach_prints_the_exact_command(project):
+    code, out, _ = call("attach", "-r", "--print", "builder")
+    assert (code, out) == (0, "tmux -L ao-t attach-session -r -t =t-builder:\n")
+    assert call("attach", "--print", "watchdog")[1] == "tmux -L ao-t attach-session -t =t-watchdog:\n"
+
+
+def test_a_recorded_socket_elsewhere_is_used_by_its_path(project):
+    (project / "state" / "state").mkdir(parents=True)
+    (project / "state" / "state" / terminal.RECORDED).write_text("/run/other/ao-t\n")
+    assert (
+        call("attach", "--print", "builder")[1] == "tmux -S /run/other/ao-t attach-session -t =t-builder:\n"
+    )
+
+
+def test_a_nested_client_does_not_know_of_the_outer_tmux(monkeypatch):
+    monkeypatch.setenv("TMUX", "/tmp/outer,1,0")
+    assert "TMUX" not in terminal.environment(["tmux", "attach-session"])
+    assert "TMUX" in terminal.environment(["tmux", "switch-client"])
+
+
+# -- init ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def templates():
+    if not all((ROOT / "prompts" / name).exists() for name in init.PROMPTS):
+        pytest.skip("the prompt templates are not there yet")
+
+
+def test_a_starter_validates_at_once_and_is_kept_the_second_time(
+    tmp_path, monkeypatch, templates
+):  # R147, T16
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call("init", "My Project!")
+    assert code == 0
+    root = tmp_path / "My Project!"
+    assert 'session_prefix = "my-project-"' in (root / "agents.toml").read_text()
+    assert (root / ".gitignore").read_text() == ".ao-state/\n"
+    code, out, err = call("validate", "--config", "My Project!/agents.toml")
+    assert code == 0, err
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    code, out, _ = call("init", "My Project!")
+    assert code == 0
+    assert "wrote" not in out
+    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+
+
+def test_init_here_adds_to_an_ignore_file_and_touches_nothing_else(tmp_path, monkeypatch, templates):  # T16
+    monkeypatch.chdir(tmp_path)
+    Path("agents.toml").write_text("mine")
+    Path(".gitignore").write_text("*.log")
+    document = json.loads(call("init", "--json")[1])
+    assert Path("agents.toml").read_text() == "mine"
+    assert Path(".gitignore").read_text() == "*.log\n.ao-state/\n"
+    assert "agents.toml" in document["kept"]
+    assert "agents.toml" not in document["written"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("My Project!", "my-project-"),
+        ("...", "fleet-"),
+        ("日本", "fleet-"),
+        ("a" * 60, "a" * 24 + "-"),
+        ("x.y:z", "x-y-z-"),
+    ],
+)
+def test_a_prefix_is_made_of_what_tmux_allows(name, expected):
+    assert init.prefix(f"/somewhere/{name}") == expected
+
+
+# -- doctor, completions, version ------------------------------------------------------------------------
+
+
+def test_doctor_names_each_fault_and_its_cure(project, monkeypatch):
+    (project / "state").mkdir(mode=0o755)
+    (project / "agents.toml").write_text(CONFIG.replace('prompt = "go"', 'prompt = "go"\ndir = "nowhere"'))
+    code, out, _ = call("doctor", "--json")
+    checks = {(c["what"], c["level"]): c for c in json.loads(out)["checks"]}
+    assert code == 1
+    assert ("log_dir", "warn") in checks
+    assert checks["log_dir", "warn"]["fix"].startswith("chmod 700 ")
+    assert ("agent builder", "fail") in checks
+    assert all(c["fix"] for c in checks.values() if c["level"] != "ok")
+
+
+def test_doctor_works_with_no_fleet_and_no_tmux(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(common, "ENGINE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, _ = call("doctor")
+    assert code == 1
+    assert "fail  tmux: not found" in out
+    assert "warn  config: there is no agents.toml here" in out
+
+
+def backend_check(command, monkeypatch, *, enabled=True):
+    agent = AgentSpec("a", "t-a", "persistent", "b", "/", "heal", enabled=enabled)
+    fleet = Fleet("/c", "/", "t-", "/l", "ao-t", "id", backends=(Backend("b", command),), agents=(agent,))
+    return [check.level for check in doctor.binaries(fleet)]
+
+
+def test_only_a_program_that_can_be_named_is_looked_for(monkeypatch):
+    assert backend_check("sh -c x", monkeypatch) == ["ok"]
+    assert backend_check("no-such-program --x", monkeypatch) == ["fail"]
+    assert backend_check("no-such-program", monkeypatch, enabled=False) == ["warn"]
+    assert backend_check("echo '[demo] {session} up'; exec sleep 9", monkeypatch) == []
+    assert backend_check("$HOME/bin/x", monkeypatch) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "uid", "command"),
+    [
+        ("apt-get", 0, ["apt-get", "install", "-y", "tmux"]),
+        ("dnf", 1000, ["sudo", "dnf", "install", "-y", "tmux"]),
+        ("brew", 1000, ["brew", "install", "tmux"]),
+        ("apk", 0, ["apk", "add", "tmux"]),
+        ("", 0, []),
+    ],
+)
+def test_the_machines_own_package_manager_is_named(monkeypatch, there, uid, command):
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name if name == there else None)
+    monkeypatch.setattr(packages.os, "geteuid", lambda: uid)
+    assert packages.install_command(["tmux"]) == command
+
+
+def test_without_the_right_to_install_the_one_command_is_printed(monkeypatch):
+    monkeypatch.setattr(
+        packages, "install_command", lambda names: ["sudo", "apt-get", "install", "-y", *names]
+    )
+    monkeypatch.setattr(packages, "may_run", lambda command: False)
+    assert packages.install(["tmux"]).endswith("run `sudo apt-get install -y tmux`")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_valid_for_their_shell(shell):
+    import shutil
+
+    code, out, _ = call("completions", shell)
+    assert code == 0
+    assert all(verb in out for verb in main.verbs())
+    if shutil.which(shell):
+        done = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["agents.py", "vali"], {"validate"}),
+        (["agents.py", "logs", "--fol"], {"--follow"}),
+        (["agents.py", "--config", "agents.toml", "logs", "bui"], {"builder"}),
+        (["agents.py", "completions", "f"], {"fish"}),
+    ],
+)
+def test_bash_completes_verbs_options_and_names(project, typed, offered):
+    script = call("completions", "bash")[1] + (
+        f"COMP_WORDS=({' '.join(typed)}); COMP_CWORD={len(typed) - 1}\n"
+        f'agents.py() {{ {sys.executable} {ROOT}/agents.py "$@"; }}\n'
+        '_agents_py; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=project)
+    assert set(done.stdout.split()) == offered, done.stderr
+
+
+def test_a_verb_that_takes_names_completes_them():
+    assert completions.words("logs").names
+    assert not completions.words("version").names
+
+
+def test_version_is_one_line_and_a_document():
+    from fleet import __version__
+
+    assert call("version")[1].startswith(f"agents.py {__version__}")
+    assert call("--version")[1] == call("version")[1]
+    assert json.loads(call("--json", "version")[1])["version"] == __version__
+
+
+def test_validate_prints_every_error_and_json_holds_them(project):
+    (project / "agents.toml").write_text(
+        CONFIG.replace('backend = "demo"', 'backend = "dmeo"\nwrong_key = 1')
+    )
+    code, out, err = call("validate")
+    assert (code, out) == (2, "")
+    assert len([line for line in err.splitlines() if line.startswith("error: ")]) >= 2
+    code, out, _ = call("validate", "--json")
+    assert code == 2
+    assert json.loads(out)["valid"] is False
+    assert len(json.loads(out)["errors"]) >= 2
+
+
+def test_validate_resolved_is_toml_that_validates_again(project):
+    import tomllib
+
+    pytest.importorskip("tomli_w")
+    code, out, _ = call("validate", "--resolved")
+    assert code == 0
+    assert tomllib.loads(out)["defaults"]["session_prefix"] == "t-"
+
+
+def test_validate_explains_a_key_and_refuses_an_unknown_one():
+    code, out, _ = call("validate", "--explain", "agent.watch")
+    assert code == 0
+    assert "heal+stall" in out
+    code, _, err = call("validate", "--explain", "agent.wach")
+    assert code == 2
+    assert err.startswith("error: ")
+
+
+def test_the_namespace_a_verb_gets_is_complete(project):
+    _, args = main.parse(["--json", "logs", "builder"])
+    assert isinstance(args, argparse.Namespace)
+    assert (args.verb, args.json, args.config, args.name) == ("logs", True, None, "builder")
