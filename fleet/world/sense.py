@@ -77,21 +77,21 @@ class Senses:
         due: frozenset[str],
     ) -> Look:
         """Look at everything once; agents in `due` wholly, the others where something moved."""
-        specs: list[Spec] = [*fleet.agents, *fleet.services]
+        specs = fleet.members
         try:
             listing = self._world.tmux.listing()
         except Unavailable as error:
             blind = str(error)
             seen: dict[str, AgentSeen] = {s.name: AgentSeen(blind=blind) for s in specs}
             return Look(None, blind, seen, frozenset(seen), {})
-        by_session = {p.ref.session: p for p in listing.panes}
+        by_session = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
         captured = self._capture(specs, by_session, memories, due, now)
-        mine = {s.session for s in specs} | {fleet.watchdog_session}
+        mine = {p.ref.session for p in by_session.values()} | {fleet.watchdog_session}
         found = {
             s.name: self._see(fleet, s, by_session.get(s.session), s.session in foreign, memories[s.name],
                               fleet_memory, _intent(self._world, desired.entries.get(s.name)), now,
-                              due=s.name in due, fresh=captured.get(s.session))
+                              due=s.name in due, fresh=captured.get(_shown_as(by_session, s.session)))
             for s in specs
         }  # fmt: skip
         return Look(
@@ -136,8 +136,8 @@ class Senses:
         try:
             return self._world.tmux.capture(wanted)
         except Unavailable:
-            for ref in wanted:
-                self.forget(ref.session)
+            for spec in specs:
+                self.forget(spec.session)
             return {}
 
     def _eye(self, spec: Spec, pane: PaneView) -> Eye:
@@ -256,6 +256,27 @@ class Senses:
             return False
         self._last[name] = key
         return True
+
+
+def _by_session(
+    specs: Sequence[Spec], panes: Sequence[PaneView], memories: Mapping[str, AgentMemory]
+) -> dict[str, PaneView]:
+    """Panes by the session they were made for. Who renamed a session moved the name, not the run."""
+    named = {p.ref.session: p for p in panes}
+    found = {s.session: named[s.session] for s in specs if s.session in named}
+    runs = {p.ref.run: p for p in panes if p.ref.run}
+    for spec in specs:
+        memory = memories[spec.name]
+        pane = runs.get(memory.seen_run) or (runs.get(memory.run.id) if memory.run else None)
+        if spec.session not in found and pane is not None:
+            found[spec.session] = pane
+    return found
+
+
+def _shown_as(panes: Mapping[str, PaneView], session: str) -> str:
+    """The name under which a session's screen was captured."""
+    pane = panes.get(session)
+    return pane.ref.session if pane is not None else session
 
 
 def _eager(memory: AgentMemory) -> bool:
