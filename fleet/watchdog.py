@@ -101,7 +101,7 @@ class Watchdog:
         self._mono0 = 0.0
         self._resumed = 0
         self._loop_state = LoopState()
-        self._shown = ""
+        self.watched_sessions: set[str] = set()
 
     # --- opening ------------------------------------------------------------------------------------
 
@@ -196,12 +196,11 @@ class Watchdog:
             self._record("watchdog.resumed", "", f"clocks moved by {drift:.0f} s, away for {gap:.0f} s: ages start anew")
         pulse.wall, pulse.mono = now.wall, mono
 
-    def _specs(self, fleet: Fleet) -> list[Spec]:
-        specs: list[Spec] = [*fleet.agents, *fleet.services]
-        for spec in specs:
+    def _specs(self, fleet: Fleet) -> tuple[Spec, ...]:
+        for spec in fleet.members:
             if spec.name not in self.memories:
                 self.memories[spec.name] = self.records.agent(spec.name, spec.session)
-        return specs
+        return fleet.members
 
     def _due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
         return frozenset(s.name for s in specs if self._wakes.get(s.name, 0.0) <= now.steady)
@@ -275,6 +274,13 @@ class Watchdog:
                 self.world.tmux.reap()
             except Unavailable as error:
                 self._degrade(f"tmux: {error}")
+
+    def hasten(self, key: str) -> None:
+        """Something happened: who dies must be looked at wholly, whatever its time says."""
+        kind, _, session = key.partition(":")
+        fleet = self.reloader.fleet
+        if kind == "pane" and fleet is not None:
+            self._wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
 
     # --- deciding -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ class ProcView:
     other: str = ""  # another configured backend's process, if the expected one is not there
     shell_only: bool = False  # nothing but a shell
     busy: bool = False  # used the processor or has children at work since the last look
+    measured: bool = True  # there was a last look to compare with; until then `busy` means nothing
     stopped: bool = False  # somebody froze it
 
 

@@ -111,7 +111,7 @@ def judge(case: Case) -> Judgement:
     wakes: list[float] = []
     detail: Detail | None = None
     winner, reason, action = "", "", None
-    for name, rule in _rules(case):
+    for name, rule in rules_for(case):
         verdict = rule(case)
         if verdict is None:
             continue
@@ -146,7 +146,8 @@ def judge(case: Case) -> Judgement:
     )
 
 
-def _rules(case: Case) -> tuple[tuple[str, Rule], ...]:
+def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:
+    """The rules that concern this one, in their order."""
     if not case.watched:
         return UNWATCHED_RULES
     return SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES

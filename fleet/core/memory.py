@@ -131,6 +131,7 @@ class AgentMemory:
     quiet_since: float = 0.0  # steady: last sign of work
     content: str = ""  # hash of the content last seen
     still_since: float = 0.0  # steady: last change of anything on the screen
+    activity: float = 0.0  # what tmux last said about output, wall: only whether it changed matters
     state: str = ""  # last screen state
     state_since: float = 0.0  # steady
     state_looks: int = 0  # captures in a row that said so

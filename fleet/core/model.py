@@ -255,6 +255,11 @@ class Fleet:
     prices: tuple[Price, ...] = ()
     warnings: tuple[str, ...] = ()  # file:line: key: text, for everything that is odd but not wrong
 
+    @property
+    def members(self) -> tuple[AgentSpec | ServiceSpec, ...]:
+        """Everybody who has a session: agents, then services."""
+        return (*self.agents, *self.services)
+
     def agent(self, name: str) -> AgentSpec | None:
         """The agent of that name, or nothing."""
         return next((a for a in self.agents if a.name == name), None)

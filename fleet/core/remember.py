@@ -108,8 +108,11 @@ def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
 
 
 def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
-    reading, steady = case.seen.reading, case.now.steady
+    reading, steady, pane = case.seen.reading, case.now.steady, case.seen.pane
     changes: dict[str, object] = {}
+    if pane is not None and pane.activity != memory.activity:
+        changes["activity"] = pane.activity
+        changes["still_since"] = steady
     state = memory.state
     if reading is not None:
         state = str(_state(case, reading))

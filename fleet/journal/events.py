@@ -122,6 +122,7 @@ class EventType(StrEnum):
     WATCHDOG_RESUMED = "watchdog.resumed"
     WATCHDOG_STEP_FAILED = "watchdog.step_failed"
     WATCHDOG_LOCK_LOST = "watchdog.lock_lost"
+    WATCHDOG_ENSURED = "watchdog.ensured"
 
     SERVER_FOUNDED = "server.founded"
     SERVER_LOST = "server.lost"

@@ -31,13 +31,17 @@ class _Broken(Exception):
     """The connection is of no use any more."""
 
 
+class _Late(_Broken):
+    """It did not answer in time; neither would another one."""
+
+
 class ControlTmux(Speaker):
     """The Tmux port of the watchdog. `fileno` and `drain` let its selector wake on notifications."""
 
     def __init__(self, server: TmuxServer) -> None:
         self.project_id = server.project_id
         self._server = server
-        self._anchor = f"anchor-{server.project_id}-{os.getpid()}"
+        self._connections = 0
         self._client: subprocess.Popen[bytes] | None = None
         self._reader = _Reader()
         self._retry_at = 0.0
@@ -65,20 +69,19 @@ class ControlTmux(Speaker):
         return True
 
     def ask(self, lines: Sequence[str]) -> Said:
-        self.drain()
-        if not self._connect():
-            return self._server.ask(lines)
-        texts: list[str | None] = []
-        complaints: list[str] = []
         try:
-            for at in range(0, len(lines), IN_FLIGHT):
-                said = self._converse(lines[at : at + IN_FLIGHT])
-                texts += said.texts
-                complaints += [said.complaint] if said.complaint else []
+            return self._ask(lines)
         except _Broken as broken:
-            self.close()
             raise Unavailable(f"tmux's control client did not answer: {broken}; connecting anew") from None
-        return Said(tuple(texts), "\n".join(complaints))
+
+    def look(self, lines: Sequence[str]) -> Said:
+        """A question may be asked twice: a connection that ends in the middle of it costs no tick."""
+        try:
+            return self._ask(lines)
+        except _Late as late:
+            raise Unavailable(f"tmux's control client did not answer: {late}; connecting anew") from None
+        except _Broken:
+            return self._server.ask(lines)
 
     def create(self, launches: Sequence[Launch]) -> dict[str, str]:
         """By a process: it is rare, and it must be able to found a server."""
@@ -102,15 +105,32 @@ class ControlTmux(Speaker):
             client.kill()
             client.wait()
 
+    def _ask(self, lines: Sequence[str]) -> Said:
+        self.drain()
+        if not self._connect():
+            return self._server.ask(lines)
+        texts: list[str | None] = []
+        complaints: list[str] = []
+        try:
+            for at in range(0, len(lines), IN_FLIGHT):
+                said = self._converse(lines[at : at + IN_FLIGHT])
+                texts += said.texts
+                complaints += [said.complaint] if said.complaint else []
+        except _Broken:
+            self.close()
+            raise
+        return Said(tuple(texts), "\n".join(complaints))
+
     def _connect(self) -> bool:
         if self._client is not None:
             return True
         if time.monotonic() < self._retry_at:
             return False
         self._retry_at = time.monotonic() + _RETRY_AFTER
-        server, anchor = self._server, tmux_text.exact(self._anchor)
+        self._connections += 1  # the last connection's anchor may still be dying under its name
+        server, name = self._server, f"anchor-{self.project_id}-{os.getpid()}-{self._connections}"
         quiet = ["-f", "no-output,ignore-size"]
-        argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, "cat"]
+        argv = [*server.argv, "-N", "-C", "new-session", *quiet, "-s", tmux_text.name(name), "cat"]
         try:
             self._client = subprocess.Popen(
                 argv,
@@ -124,6 +144,8 @@ class ControlTmux(Speaker):
             )
             os.set_blocking(self._pipe_in(), False)
             os.set_blocking(self.fileno(), False)
+            self._await_welcome()
+            anchor = tmux_text.exact(name)
             stamp = f"set-option -t {anchor} @ao_anchor {tmux_text.name(self.project_id)}"
             said = self._converse([f"{stamp} ; set-option -t {anchor} destroy-unattached on"])
         except (_Broken, OSError):
@@ -134,6 +156,15 @@ class ControlTmux(Speaker):
             return False
         return True
 
+    def _await_welcome(self) -> None:
+        """The answer to new-session: a line sent before it may run outside of any session."""
+        deadline = time.monotonic() + self._server.timeout
+        while not self._reader.blocks:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._ready(select.POLLIN, left):
+                raise _Broken("it did not attach in time")
+            self._receive()
+
     def _converse(self, lines: Sequence[str]) -> Said:
         batch = Batch(lines)
         unsent = memoryview(batch.program.encode("utf-8", "surrogateescape"))
@@ -142,7 +173,7 @@ class ControlTmux(Speaker):
         while self._reader.answered[-1:] != [batch.last]:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise _Broken(f"no whole answer within {self._server.timeout:g} s")
+                raise _Late(f"no whole answer within {self._server.timeout:g} s")
             wanted = select.POLLIN | (select.POLLOUT if unsent else 0)
             ready = self._ready(wanted, left)
             if ready & select.POLLOUT and unsent:
@@ -200,6 +231,7 @@ class _Reader:
         self._stirred = False
         self.answered: list[str] = []
         self.complaints: list[str] = []
+        self.blocks = 0
         self.left = False
 
     def begin(self) -> None:
@@ -229,5 +261,6 @@ class _Reader:
             into = self.answered if word == "%end" else self.complaints
             into.extend(self._block)
             self._tag = ""
+            self.blocks += 1
         else:
             self._block.append(line)

@@ -149,9 +149,7 @@ def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_name
     )
 
 
-def compose_watchdog(
-    fleet: Fleet, *, run: str, argv: Sequence[str], server_names: frozenset[str]
-) -> str:
+def compose_watchdog(fleet: Fleet, *, run: str, argv: Sequence[str], server_names: frozenset[str]) -> str:
     """The launch script of the supervisor: it keeps the whole union, because it starts everybody else."""
     return _script(
         fleet,
@@ -239,7 +237,7 @@ def _with_preamble(preamble: str, command: str, record: str) -> list[str]:
         "  trap - EXIT HUP INT TERM",
         "  set +eu",
         f'  printf "%s %s\\n" "$AO_RUN_ID" "$_ao_code" 2>/dev/null >{quote(record)}',
-        "  [ \"$_ao_code\" -eq 0 ] || printf 'the preamble failed with code %s\\n' \"$_ao_code\" >&2",
+        '  [ "$_ao_code" -eq 0 ] || printf \'the preamble failed with code %s\\n\' "$_ao_code" >&2',
         f"  {command}",
         "}",
         "trap 'trap - EXIT; exit 143' HUP INT TERM",

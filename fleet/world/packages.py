@@ -1,4 +1,4 @@
-"""The machine's own package manager: which command would install tmux or git, and may we run it?
+"""The machine's own package manager: which command would install tmux or git, and whether we may run it.
 
 Nothing is installed unless a verb was told to; without the rights to do it we print the one command.
 """

@@ -100,6 +100,7 @@ _VOLATILE = {
     "quiet_since": 0.0,
     "content": "",
     "still_since": 0.0,
+    "activity": 0.0,
     "state": "",
     "state_since": 0.0,
     "state_looks": 0,

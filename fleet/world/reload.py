@@ -8,6 +8,7 @@ its agents must stay that way for a minute. What a running fleet cannot follow i
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,14 +51,15 @@ class Reloader:
     def refresh(self, *, force: bool = False) -> News:
         """Read the file if it changed; keep the last good one unless the new one is better."""
         self.again_in = None
+        path = os.path.realpath(self._path)  # the user may keep the file elsewhere and link to it
         try:
-            stat = self._world.disk.stat(self._path)
+            stat = self._world.disk.stat(path)
             if not force and stat == self._stat and not self._suspect[0] and self.fleet is not None:
                 return News()
             self._stat = stat
             if stat is not None and stat.uid not in {-1, 0, self._world.uid} and self._world.uid != -1:
                 return self._reject(f"{self._path} belongs to another user (uid {stat.uid}); not read")
-            raw = self._world.disk.read(self._path, CAP)
+            raw = self._world.disk.read(path, CAP)
         except OSError as error:
             return self._wait_or_reject("unreadable", f"{self._path}: {error.strerror or error}")
         digest = hashlib.sha256(raw).hexdigest()[:16]

@@ -36,7 +36,7 @@ class Eye:
     again: bool = True  # the list's clock has seconds: look once more after the last change
     reading: Reading | None = None
     words: str = ""
-    proc: ProcView = field(default_factory=ProcView)
+    proc: ProcView = ProcView(measured=False)
     cpu: float = 0.0
     cpu_at: float = 0.0
     scanned: float = -1e9
@@ -216,14 +216,16 @@ class Senses:
         cpu = sum(p.cpu for p in tree)
         elapsed = now.steady - eye.cpu_at
         used = cpu - eye.cpu
-        busy = eye.cpu_at > 0 and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
+        measured = eye.cpu_at > 0
+        busy = measured and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
         children = {(p.pid, p.start) for p in tree[1:]}
         if not eye.furniture and memory.ready:
             eye.furniture = frozenset(children | {(0, 0)})
         if eye.furniture and memory.ready and now.steady - memory.ready < CHILD_YOUNG_S:
             busy = busy or bool(children - eye.furniture)
         eye.cpu, eye.cpu_at, eye.scanned = cpu, now.steady, now.steady
-        eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree), busy=busy)
+        eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
+                            busy=busy, measured=measured)  # fmt: skip
 
     def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
         stop = memory.stopping

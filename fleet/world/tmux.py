@@ -81,6 +81,10 @@ class Speaker(ABC):
     def ask(self, lines: Sequence[str]) -> Said:
         """Say these lines; NoServer, Lost or Unavailable when there is no whole answer."""
 
+    def look(self, lines: Sequence[str]) -> Said:
+        """Ask what may be asked twice."""
+        return self.ask(lines)
+
     @property
     @abstractmethod
     def version(self) -> tuple[int, int]: ...
@@ -88,11 +92,13 @@ class Speaker(ABC):
     def listing(self) -> Listing:
         """Every pane of the server in one answer; server None only when tmux denies there is one."""
         try:
-            said = self.ask((
-                f"display-message -p '{tmux_rows.SERVER_FORMAT}'",
-                f"list-panes -a -F '{tmux_rows.pane_format(tmux_text.name(self.project_id))}'",
-                f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
-            ))
+            said = self.look(
+                (
+                    f"display-message -p '{tmux_rows.SERVER_FORMAT}'",
+                    f"list-panes -a -F '{tmux_rows.pane_format(tmux_text.name(self.project_id))}'",
+                    f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
+                )
+            )
         except NoServer:
             return Listing(None)
         server, panes, clients = said.texts
@@ -107,7 +113,7 @@ class Speaker(ABC):
             return {}
         who = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
         try:
-            said = self.ask([who, *(tmux_text.capture(ref.pane) for ref in refs)])
+            said = self.look([who, *(tmux_text.capture(ref.pane) for ref in refs)])
         except NoServer:
             return {}
         if said.texts[0] is None:
@@ -143,11 +149,11 @@ class Speaker(ABC):
 
     def reap(self) -> None:
         """A child of the server's own makes it collect the exit statuses it missed."""
-        self.ask(("run-shell -b true",))
+        self.look(("run-shell -b true",))
 
     def _is_empty(self) -> bool:
         """A server without a session refuses to list panes; this list it answers, with nothing."""
-        return self.ask(("list-sessions -F '#{session_id}'",)).texts[0] == ""
+        return self.look(("list-sessions -F '#{session_id}'",)).texts[0] == ""
 
     def _guarded(self, ref: PaneRef, lines: Sequence[str]) -> str:
         try:

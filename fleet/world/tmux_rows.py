@@ -62,9 +62,7 @@ def parse(server: str, panes: str, clients: str, project: str) -> Listing:
     return Listing(identity, tuple(views.values()), foreign)
 
 
-def _view(
-    row: str, server: ServerId, project: str, typed: dict[str, float]
-) -> tuple[PaneView | None, str]:
+def _view(row: str, server: ServerId, project: str, typed: dict[str, float]) -> tuple[PaneView | None, str]:
     """A row as (our pane, its session); no pane for a stranger's row, no name for an anchor's."""
     cells = row.split("|", len(_FIELDS) - 1)
     if len(cells) != len(_FIELDS):

@@ -106,16 +106,18 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
     if not _NAME.fullmatch(script.removesuffix(".sh")):
         raise Refused(f"{script!r} is not the name of a launch script")
     variables = " ".join(f"-e {quote(f'{_variable(k)}={v}')}" for k, v in {**env, "AO_RUN_ID": run}.items())
-    return " ; ".join((
-        f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {script}",
-        f"set-option -p -t {at} @ao_run {name(run)}",
-        f"set-option -t {at} @ao_project {name(project)}",
-        f"set-option -t {at} @ao_log {quote(shlex.quote(log))}",
-        f"set-option -t {at} destroy-unattached off",
-        f"set-option -w -t {at} remain-on-exit on",
-        f"set-option -w -t {at} automatic-rename off",
-        f"pipe-pane -t {at} 'exec cat >>#{{@ao_log}}'",
-    ))
+    return " ; ".join(
+        (
+            f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {script}",
+            f"set-option -p -t {at} @ao_run {name(run)}",
+            f"set-option -t {at} @ao_project {name(project)}",
+            f"set-option -t {at} @ao_log {quote(shlex.quote(log))}",
+            f"set-option -t {at} destroy-unattached off",
+            f"set-option -w -t {at} remain-on-exit on",
+            f"set-option -w -t {at} automatic-rename off",
+            f"pipe-pane -t {at} 'exec cat >>#{{@ao_log}}'",
+        )
+    )
 
 
 def capture(pane_id: str) -> str:

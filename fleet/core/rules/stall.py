@@ -17,6 +17,7 @@ from fleet.core.state import Detail
 
 NUDGE = "If this phase meets its definition of done, write its done marker now; otherwise go on."
 IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
+MEASURE_S = 2.0
 FROZEN_S = 300.0  # a screen that claims work and does not move by a character for this long
 
 
@@ -37,6 +38,8 @@ def stall(case: Case) -> Verdict | None:
             return None
     else:
         return None
+    if quiet >= grace and not case.seen.proc.measured:
+        return Verdict(f"{memory.state} for {quiet:.0f} s; measuring its processes first", wake_at=now + MEASURE_S)
     if quiet < grace:
         return Verdict(f"{memory.state} for {quiet:.0f} s of {grace:.0f}", wake_at=now + grace - quiet)
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):

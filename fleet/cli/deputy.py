@@ -1,0 +1,45 @@
+"""A watchdog on a verb's behalf: one that only looks, or, where none runs, one that acts for some agents.
+
+The same code decides in all three, so a verb can never see or do anything that the watchdog would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+    from fleet.watchdog import Watchdog
+
+
+def observer(fleet: Fleet, names: Collection[str] | None = None) -> Watchdog:
+    """Looks and decides, writes and does nothing."""
+    return _dog(fleet, names, observe=True)
+
+
+def deputy(fleet: Fleet, names: Collection[str]) -> Watchdog:
+    """Acts for these agents only; the caller holds the watchdog lock."""
+    return _dog(fleet, names, observe=False)
+
+
+def _dog(fleet: Fleet, names: Collection[str] | None, *, observe: bool) -> Watchdog:
+    from fleet.watchdog import Watchdog
+    from fleet.world.real import real_world
+
+    mine = fleet if names is None else only(fleet, names)
+    dog = Watchdog(real_world(fleet), fleet.config_path, lambda _text, _path: mine, observe=observe)
+    why = dog.open()
+    assert not why, why
+    return dog
+
+
+def only(fleet: Fleet, names: Collection[str]) -> Fleet:
+    """The same fleet with just these members."""
+    wanted = set(names)
+    return replace(
+        fleet,
+        agents=tuple(a for a in fleet.agents if a.name in wanted),
+        services=tuple(s for s in fleet.services if s.name in wanted),
+    )

@@ -1,0 +1,109 @@
+"""For cron or systemd: bring a dead watchdog back, and say so. Does nothing where the fleet is down.
+
+`--install` writes a systemd user unit and timer, so that the fleet returns after a reboot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+from fleet.cli.common import ENGINE, Io, load_fleet
+
+UNIT = """[Unit]
+Description=Keep the fleet of {config} supervised
+
+[Service]
+Type=oneshot
+ExecStart={python} {engine}/agents.py ensure --config {config}
+KillMode=process
+
+[Install]
+WantedBy=default.target
+"""
+TIMER = """[Unit]
+Description=Look after the fleet of {config} every minute
+
+[Timer]
+OnBootSec=30
+OnUnitActiveSec=60
+
+[Install]
+WantedBy=timers.target
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How."""
+    parser.add_argument("--install", action="store_true", help="write a systemd user unit and timer, and enable it")
+    parser.add_argument("--print", action="store_true", help="with --install: only print what would be written")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    from fleet.cli.status import gather
+    from fleet.world.operator import Operator, watchdog_argv
+
+    fleet = load_fleet(args, io)
+    if args.install:
+        return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print)
+    facts = gather(fleet)
+    dog = facts["watchdog"]
+    wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
+    if not wanted:
+        return _say(io, "nobody wants this fleet up", "idle", 0, as_json=args.json)
+    if dog["state"] == "running":
+        return _say(io, f"the watchdog runs (pid {dog['pid']})", "running", 0, as_json=args.json)
+    operator = Operator(fleet)
+    operator.make_room()
+    if dog["state"] == "stale":
+        operator.stop_watchdog()
+    why = operator.start_watchdog(watchdog_argv(fleet, ENGINE))
+    if why:
+        return _say(io, f"the watchdog could not be started: {why}", "failed", 1, as_json=args.json)
+    operator.house.events.record("watchdog.ensured", reason=f"it was {dog['state']}")
+    return _say(io, f"the watchdog was {dog['state']}; started it", "restarted", 0, as_json=args.json)
+
+
+def _say(io: Io, text: str, word: str, code: int, *, as_json: bool) -> int:
+    if as_json:
+        io.json({"ok": code == 0, "result": word, "text": text})
+    else:
+        io.print(text)
+    return code
+
+
+def _install(config: str, prefix: str, io: Io, *, only_print: bool) -> int:
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    folder = os.path.join(home, "systemd", "user")
+    name = f"fleet-{prefix.rstrip('-_')}"
+    words = {"config": _quote(config), "python": _quote(sys.executable), "engine": _quote(ENGINE)[1:-1]}
+    files = {f"{name}.service": UNIT.format(**words), f"{name}.timer": TIMER.format(**words)}
+    if only_print:
+        for file, text in files.items():
+            io.print(f"# {os.path.join(folder, file)}\n{text}")
+        return 0
+    os.makedirs(folder, exist_ok=True)
+    for file, text in files.items():
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+            out.write(text)
+        io.print(f"wrote {os.path.join(folder, file)}")
+    commands = (["systemctl", "--user", "daemon-reload"], ["systemctl", "--user", "enable", "--now", f"{name}.timer"])
+    if shutil.which("systemctl") is None:
+        io.warn("systemctl is not here: on a machine with systemd run: " + " && ".join(" ".join(c) for c in commands))
+        return 1
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        if done.returncode:
+            io.error(f"{' '.join(command)}: {done.stderr.strip()}", hint="loginctl enable-linger, then try again")
+            return 1
+    io.print("to have it run without being logged in: loginctl enable-linger")
+    return 0
+
+
+def _quote(path: str) -> str:
+    """For systemd: in double quotes, with its own specifiers doubled."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$") + '"'

@@ -1,0 +1,115 @@
+"""Why an agent is in its state, by which evidence, what decided, what else was considered, and what comes next."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.common import Fail, Io, clean, load_fleet, session_of
+
+if TYPE_CHECKING:
+    from fleet.core.case import Case
+    from fleet.core.decide import Judgement
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Whom."""
+    parser.add_argument("name", metavar="NAME", help="an agent or a service")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb: the same look and the same rules as the watchdog's, and nothing done."""
+    from fleet.cli.deputy import observer
+
+    fleet = load_fleet(args, io)
+    session_of(fleet, args.name)
+    if fleet.agent(args.name) is None and fleet.service(args.name) is None:
+        raise Fail("the watchdog is explained by `agents.py status` and `agents.py events`", code=2)
+    dog = observer(fleet)
+    dog.tick()
+    verdict, case = dog.judged[args.name], dog.cases[args.name]
+    facts = explained(verdict, case)
+    if args.json:
+        io.json(facts)
+        return 0
+    io.print(clean(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
+    io.print(f"decided by {facts['rule']}" + (f", would {facts['would']}" if facts["would"] else ""))
+    io.print()
+    io.table(("evidence", "source", "what"), [(e["what"], e["source"], e["value"]) for e in facts["evidence"]])
+    io.print()
+    io.table(("rule", "said"), [(r["rule"], r["said"]) for r in facts["rules"]])
+    if facts["next_look_s"] is not None:
+        io.print()
+        io.print(f"looked at again in {facts['next_look_s']:.0f} s, or when something changes")
+    return 0
+
+
+def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
+    """Everything behind a verdict, as one document."""
+    from fleet.core.decide import rules_for
+    from fleet.core.views import state_of
+
+    said = dict(verdict.trace)
+    order = [name for name, _ in rules_for(case)]
+    last = order.index(verdict.rule) if verdict.rule in order else len(order)
+    rules = []
+    for number, name in enumerate(order):
+        text = said.get(name) or ("has nothing to say" if number <= last else "not asked: an earlier rule decided")
+        rules.append({"rule": name, "said": text, "won": name == verdict.rule})
+    wait = None if verdict.wake_at is None else max(0.0, verdict.wake_at - case.now.steady)
+    return {
+        "name": case.agent.name,
+        "state": str(state_of(case.seen, verdict.detail, verdict.memory)),
+        "detail": str(verdict.detail),
+        "reason": verdict.reason,
+        "rule": verdict.rule,
+        "would": type(verdict.action).__name__ if verdict.action else "",
+        "evidence": _evidence(case, verdict),
+        "rules": rules,
+        "next_look_s": wait,
+    }
+
+
+def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
+    """Dated facts with their sources."""
+    seen, memory, now = case.seen, verdict.memory, case.now
+    rows: list[tuple[str, str, str]] = []
+    pane = seen.pane
+    if seen.blind:
+        return [{"what": "blind", "source": "tmux", "value": seen.blind}]
+    if pane is None:
+        rows.append(("session", "tmux", "not there"))
+    else:
+        alive = "alive" if not pane.dead else f"dead (exit {pane.exit_code}, signal {pane.exit_signal})"
+        rows.append(("pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"))
+        if pane.activity:
+            rows.append(("last output", "tmux", f"{max(0.0, now.wall - pane.activity):.0f} s ago"))
+    if seen.reading is not None:
+        r = seen.reading
+        rows.append(("screen", f"pattern {r.pattern or '-'}", f"{r.state}: {r.line}"))
+        if r.draft:
+            rows.append(("composer", "screen", r.draft[:80]))
+        if r.until:
+            rows.append(("until", "screen", _when(r.until)))
+        if r.dialog:
+            rows.append(("dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"))
+    if seen.working is not None:
+        rows.append(("working", "the CLI itself", str(seen.working)))
+    rows.append(("processes", "process tree", f"expected {seen.proc.expected}, other {seen.proc.other or '-'}, busy {seen.proc.busy}"))
+    if seen.survivors:
+        rows.append(("survivors", "process table", str(seen.survivors)))
+    rows.append(("wanted", "desired.json", f"{seen.intent.want or 'nobody said'}{', paused' if seen.intent.paused else ''}"))
+    if memory.ready:
+        rows.append(("ready for", "memory", f"{now.steady - memory.ready:.0f} s"))
+        rows.append(("quiet for", "memory", f"{now.steady - memory.quiet_since:.0f} s"))
+    if memory.limit:
+        rows.append(("limited", memory.limit.source, f"until {_when(memory.limit.until)}: {memory.limit.line}"))
+    if memory.deaths or memory.exits:
+        rows.append(("tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"))
+    rows += [(f"message {m.kind}", "outbox", f"{m.id}: {m.status}") for m in memory.outbox]
+    return [{"what": a, "source": b, "value": c} for a, b, c in rows]
+
+
+def _when(wall: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))

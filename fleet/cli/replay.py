@@ -1,0 +1,49 @@
+"""Decide a recorded moment again: the case behind an action, from `<log_dir>/state/bundles/`.
+
+Exit 1 when the rules of this version decide otherwise than was recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from fleet.cli.common import Fail, Io
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle."""
+    parser.add_argument("bundle", metavar="BUNDLE", help="a file from state/bundles/")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    from fleet.cli.explain import explained
+    from fleet.core.case import Case
+    from fleet.core.codec import from_plain
+    from fleet.core.decide import judge
+    from fleet.core.model import AgentSpec, ServiceSpec
+
+    try:
+        with open(args.bundle, encoding="utf-8") as file:
+            body = json.load(file)
+        member = from_plain(AgentSpec if body["kind"] == "agent" else ServiceSpec, body["case"].pop("agent"))
+        case = from_plain(Case, {**body["case"], "agent": None})
+    except OSError as error:
+        raise Fail(f"{args.bundle}: {error.strerror}", code=2) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise Fail(f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2) from None
+    from dataclasses import replace
+
+    case = replace(case, agent=member)
+    verdict = judge(case)
+    action = type(verdict.action).__name__ if verdict.action else ""
+    same = verdict.rule == body["rule"] and action == body["action"]
+    facts = explained(verdict, case) | {"recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]}, "same": same}
+    if args.json:
+        io.json(facts)
+    else:
+        io.print(f"recorded: {body['rule']}: {body['action']}: {body['reason']}")
+        io.print(f"now:      {verdict.rule}: {action}: {verdict.reason}")
+        io.print("the same" if same else "DIFFERENT")
+    return 0 if same else 1

@@ -1,0 +1,289 @@
+"""What every agent is doing: one table, or the documented JSON. Reads only.
+
+Liveness is asked of tmux at this moment; the finer words are the watchdog's, with its age beside them.
+`--check` exits 1 when something is not as desired.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.common import Io, clean, load_fleet
+
+if TYPE_CHECKING:
+    from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+    from fleet.core.seen import PaneView
+
+STALE_TICKS = 3
+COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", "UNKNOWN": "yellow"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to print."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
+    parser.add_argument("--check", action="store_true", help="exit 1 when something is not as desired")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    fleet = load_fleet(args, io)
+    facts = gather(fleet)
+    if args.names:
+        from fleet.cli.common import session_of
+
+        for name in args.names:
+            session_of(fleet, name)
+        for key in ("agents", "services"):
+            facts[key] = [r for r in facts[key] if r["name"] in args.names]
+    if args.json:
+        io.json(facts)
+    else:
+        _print(fleet, facts, io)
+    return 1 if args.check and not as_desired(facts) else 0
+
+
+def gather(fleet: Fleet) -> dict[str, Any]:
+    """Everything `status` knows, as the documented document."""
+    from fleet import __version__
+    from fleet.cli.view import heartbeat, read_view
+
+    state_dir = os.path.join(fleet.log_dir, "state")
+    panes, foreign, blind = _look(fleet)
+    view = read_view(state_dir) or {}
+    beat = heartbeat(state_dir)
+    dog = _watchdog(fleet, state_dir, beat, view)
+    known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
+    wants = _desired(state_dir)
+    rows = [_row(fleet, s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members]
+    problems = _problems(fleet, panes, foreign, blind, view, dog, rows)
+    return {
+        "version": __version__,
+        "project": {
+            "config": fleet.config_path,
+            "prefix": fleet.session_prefix,
+            "socket": fleet.tmux_socket,
+            "log_dir": fleet.log_dir,
+        },
+        "watchdog": dog,
+        "loop": _loop(fleet, state_dir, view),
+        "agents": rows[: len(fleet.agents)],
+        "services": rows[len(fleet.agents) :],
+        "problems": problems,
+    }
+
+
+def as_desired(facts: dict[str, Any]) -> bool:
+    """Is everything the way somebody wants it?"""
+    rows = [*facts["agents"], *facts["services"]]
+    wanted = [r for r in rows if r["desired"] == "up"]
+    if any(r["state"] in {"DEAD", "FATAL", "UNKNOWN"} for r in wanted) or facts["problems"]:
+        return False
+    return not wanted or facts["watchdog"]["state"] == "running"
+
+
+def _look(fleet: Fleet) -> tuple[dict[str, PaneView], frozenset[str], str]:
+    from fleet.world.ports import Unavailable
+    from fleet.world.real import server_of
+
+    try:
+        listing = server_of(fleet).listing()
+    except Unavailable as error:
+        return {}, frozenset(), str(error)
+    return {p.ref.session: p for p in listing.panes}, frozenset(listing.foreign), ""
+
+
+def _watchdog(fleet: Fleet, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
+    from fleet.journal.locks import watchdog_holder
+
+    holder = watchdog_holder(state_dir)
+    age = time.time() - beat if beat is not None else None
+    slowest = STALE_TICKS * max(fleet.watchdog.signal_interval, 1.0) + 5.0
+    if holder is None:
+        state = "stopped"
+    elif age is None or age > slowest:
+        state = "stale"
+    else:
+        state = "running"
+    return {
+        "state": state,
+        "pid": holder.pid if holder else None,
+        "last_tick": beat,
+        "age": round(age, 1) if age is not None else None,
+        "version": view.get("version", "") if holder else "",
+        "degraded": view.get("degraded", "") if holder else "",
+    }
+
+
+def _desired(state_dir: str) -> dict[str, str]:
+    """What the operator wants, read without a lock and without touching anything."""
+    import json
+
+    for name in ("desired.json", "desired.json.prev"):
+        try:
+            with open(os.path.join(state_dir, name), encoding="utf-8") as file:
+                entries = json.load(file)["data"]["entries"]
+            return {n: str(e.get("want", "")) for n, e in entries.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return {}
+
+
+def _row(
+    fleet: Fleet,
+    spec: AgentSpec | ServiceSpec,
+    panes: dict[str, PaneView],
+    foreign: frozenset[str],
+    blind: str,
+    known: dict[str, Any] | None,
+    want: str,
+    dog: dict[str, Any],
+) -> dict[str, Any]:
+    pane = panes.get(spec.session)
+    live = pane is not None and not pane.dead
+    kind = getattr(spec, "kind", "service")
+    told = known if known is not None and dog["state"] != "stopped" else None
+    shown: dict[str, Any] = {
+        "name": spec.name,
+        "kind": kind,
+        "role": getattr(spec, "role", ""),
+        "backend": getattr(spec, "backend", ""),
+        "model": getattr(spec, "model", ""),
+        "watch": spec.watch,
+        "enabled": spec.enabled,
+        "desired": want,
+        "session": spec.session,
+        "state": "STOPPED",
+        "detail": "DOWN" if spec.enabled else "DISABLED",
+        "reason": "",
+        "since": None,
+        "until": None,
+        "pid": pane.ref.pid if pane is not None and live else None,
+        "restarts": known.get("restarts", 0) if known else 0,
+        "drift": [],
+        "phase": "",
+    }
+    if told is not None:
+        for key in ("detail", "reason", "since", "until", "drift", "phase", "rule", "messages"):
+            shown[key] = told.get(key, shown.get(key))
+        if live and told.get("model"):
+            shown["model"], shown["backend"] = told["model"], told.get("backend", shown["backend"])
+    if blind:
+        return shown | {"state": "UNKNOWN", "detail": "UNSEEN", "reason": blind}
+    if pane is None and spec.session in foreign:
+        return shown | {"state": "UNKNOWN", "detail": "FOREIGN", "reason": "a session of this name is not ours"}
+    return shown | _state(pane, live, told, want, dog)
+
+
+def _state(
+    pane: PaneView | None, live: bool, told: dict[str, Any] | None, want: str, dog: dict[str, Any]
+) -> dict[str, Any]:
+    """The coarse word from what tmux says now; the fine one stays the watchdog's while they agree."""
+    if told is not None and told.get("state") == "FATAL":
+        return {"state": "FATAL"}
+    if live:
+        fits = told is not None and told.get("state") in {"RUNNING", "UNKNOWN"}
+        state = "UNKNOWN" if told is not None and told.get("state") == "UNKNOWN" else "RUNNING"
+        return {"state": state} if fits else {"state": "RUNNING", "detail": "STARTING" if dog["state"] == "running" else "UNWATCHED"}
+    if want == "up":
+        calm = told is not None and told.get("detail") in {"DONE", "EXITED"} and told.get("state") == "STOPPED"
+        if calm:
+            return {"state": "STOPPED"}
+        code = "" if pane is None or pane.exit_code is None else f"exited with {pane.exit_code}"
+        fits = told is not None and told.get("state") == "DEAD"
+        return {"state": "DEAD"} if fits else {"state": "DEAD", "detail": "EXITED", "reason": code or "not running"}
+    return {"state": "STOPPED"}
+
+
+def _loop(fleet: Fleet, state_dir: str, view: dict[str, Any]) -> dict[str, Any] | None:
+    """Where the phases stand, from the record itself."""
+    if fleet.loop is None:
+        return None
+    ids = [p.id for p in fleet.loop.phases]
+    told = view.get("loop") or {}
+    index: int | None = None
+    try:
+        with open(os.path.join(state_dir, fleet.loop.state_file), encoding="utf-8") as file:
+            index = int(file.read(32))
+    except (OSError, ValueError):
+        index = None
+    complete = os.path.exists(os.path.join(fleet.log_dir, "SEQUENCE-COMPLETE"))
+    here = ids[index] if index is not None and 0 <= index < len(ids) else ""
+    return {
+        "index": index,
+        "id": here,
+        "total": len(ids),
+        "complete": complete,
+        "held": told.get("held", ""),
+        "state": told.get("state", ""),
+    }
+
+
+def _problems(
+    fleet: Fleet,
+    panes: dict[str, PaneView],
+    foreign: frozenset[str],
+    blind: str,
+    view: dict[str, Any],
+    dog: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> list[str]:
+    problems: list[str] = []
+    if blind:
+        problems.append(f"tmux: {blind}")
+    wanted = any(r["desired"] == "up" for r in rows)
+    if wanted and dog["state"] == "stopped":
+        problems.append("watchdog: not running, nothing is healed: run `agents.py ensure` or `up`")
+    if dog["state"] == "stale":
+        problems.append(f"watchdog: no sign of life for {dog['age']} s: run `agents.py ensure`")
+    if dog["version"] and dog["version"] != _version():
+        problems.append(f"watchdog: runs version {dog['version']}, this engine is {_version()}: `down watchdog`, then `up`")
+    if dog["state"] != "stopped":
+        problems += [str(p) for p in view.get("problems", ())]
+    else:
+        problems += [f"{r['name']}: {r['state'].lower()}: {r['reason']}" for r in rows if r["state"] in {"DEAD", "FATAL"}]
+    problems += [f"{r['name']}: runs with other values than the file says: {', '.join(r['drift'])}" for r in rows if r["drift"]]
+    return problems
+
+
+def _version() -> str:
+    from fleet import __version__
+
+    return __version__
+
+
+def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
+    rows = []
+    for r in (*facts["agents"], *facts["services"]):
+        state = io.paint(r["state"], COLOURS[r["state"]])
+        rows.append((r["name"], r["kind"], r["backend"], r["model"], r["watch"], state, _detail(r), r["phase"], r["reason"]))
+    io.table(("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason"), rows)
+    loop, dog = facts["loop"], facts["watchdog"]
+    lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]
+    if loop is not None:
+        where = "complete" if loop["complete"] else loop["id"] or "not begun"
+        place = "" if loop["index"] is None or loop["complete"] else f" ({loop['index'] + 1} of {loop['total']})"
+        held = f", held: {loop['held']}" if loop["held"] else ""
+        note = f", {loop['state']}" if loop["state"] else ""
+        lines.append(f"phase {where}{place}{held}{note}")
+    io.print()
+    io.print(clean(" · ".join(lines)))
+    if any(r["state"] == "RUNNING" for r in facts["agents"]):
+        from fleet.world.terminal import attach_command
+
+        one = next(r for r in facts["agents"] if r["state"] == "RUNNING")
+        import shlex
+
+        io.print(clean("attach: " + shlex.join(attach_command(fleet, one["session"]))))
+    for text in facts["problems"]:
+        io.print(io.paint("! ", "red") + clean(text))
+
+
+def _detail(r: dict[str, Any]) -> str:
+    until = r["until"]
+    if until and r["detail"] in {"LIMITED", "WAITING"}:
+        return f"{r['detail']} until {time.strftime('%a %H:%M', time.localtime(until))}"
+    drift = " (drift)" if r["drift"] else ""
+    return f"{r['detail']}{drift}"

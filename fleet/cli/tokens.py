@@ -1,0 +1,208 @@
+"""Tokens, time and money: one row a phase, one column an agent.
+
+The figures come from <log_dir>/token-log.jsonl, which the watchdog writes when log_tokens = true; --live
+adds the phase that is running. A dash means that nothing is known: an agent whose backend keeps no
+transcript, or a model without a price.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.table import width
+from fleet.core.model import Fleet
+from fleet.transcripts.report import (
+    BY,
+    Row,
+    agents_of,
+    by_phase,
+    kind_grid,
+    phase_grid,
+    shown,
+    total_row,
+    unpriced,
+)
+from fleet.transcripts.tokenlog import Record, token_records
+
+GAP = "  "
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to sum up, and in which form."""
+    parser.add_argument("--by", choices=sorted(BY), help="one row an agent, model or day (UTC) instead")
+    parser.add_argument("--live", action="store_true", help="also the running phase, up to this moment")
+    parser.add_argument("--cost", action="store_true", help="US dollars, by the price table")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="plain figures for a spreadsheet")
+    form.add_argument("--plot", action="store_true", help="bars per phase and agent, in the terminal")
+    form.add_argument("--html", metavar="FILE", help="write one self-contained page with charts")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """Print the report. No record yet is not an error, but it is said."""
+    from fleet.transcripts.price import PriceBook
+
+    fleet = load_fleet(args, io)
+    path = os.path.join(fleet.log_dir, "token-log.jsonl")
+    try:
+        records = token_records(path)
+    except OSError as fault:
+        raise Fail(f"{path}: {fault.strerror}", hint="agents.py doctor") from None
+    if args.live:
+        records += _running(fleet, io)
+    prices = PriceBook(fleet.prices) if args.cost or args.html else None
+    if args.html:
+        return _write_page(args.html, records, prices, io)
+    if not records and not (args.json or args.csv):
+        _explain_emptiness(fleet, args, io)
+        return 0
+    rows = BY[args.by](records) if args.by else by_phase(records)
+    if args.plot:
+        return _plot(records, io)
+    footer = [total_row(rows)] if len(rows) > 1 else []
+    if args.by:
+        header, grid = kind_grid([*rows, *footer], args.by, prices)
+    else:
+        header, grid = phase_grid([*rows, *footer], agents_of(records), prices)
+    if args.json:
+        io.json(_document(records, args.by, header, grid, rows, prices))
+    elif args.csv:
+        _write_csv(header, grid[: len(rows)], io)
+    else:
+        _print_grid(header, grid, io)
+        if prices:
+            _print_sources(rows, prices, io)
+    return 0
+
+
+def _running(fleet: Fleet, io: Io) -> list[Record]:
+    """The record the running phase would get now, measured from its saved baseline."""
+    import time
+
+    from fleet.journal.store import Store
+    from fleet.transcripts.phase import PhaseMeter
+    from fleet.transcripts.places import wanted_of
+    from fleet.transcripts.price import PriceBook
+    from fleet.transcripts.tokenlog import TokenLog
+    from fleet.world.files import RealDisk
+
+    state = os.path.join(fleet.log_dir, "state")
+    store = Store(RealDisk(), state, time.time, repair=False)
+    log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
+    meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False))
+    record = meter.live(wanted_of(fleet, os.environ, known_sessions(fleet)), time.time())
+    if record is None:
+        io.note("no phase is being measured" + ("" if fleet.watchdog.log_tokens else ": log_tokens is off"))
+    return [record] if record else []
+
+
+def known_sessions(fleet: Fleet) -> dict[str, list[str]]:
+    """The conversation each agent is known to be in."""
+    found = {}
+    for agent in fleet.agents:
+        try:
+            with open(os.path.join(fleet.log_dir, "state", f"{agent.name}.id"), encoding="utf-8") as handle:
+                ident = handle.read(200).strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if ident:
+            found[agent.name] = [ident]
+    return found
+
+
+def _explain_emptiness(fleet: Fleet, args: argparse.Namespace, io: Io) -> None:
+    if not fleet.watchdog.log_tokens:
+        io.note("no phase was measured: set log_tokens = true under [watchdog] in agents.toml")
+    elif not args.live:
+        io.note("no phase has ended yet; --live shows the one that is running")
+
+
+def _document(
+    records: Sequence[Record], by: str | None, header: Sequence[str], grid: Sequence[Sequence[Any]],
+    rows: Sequence[Row], prices: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The same for a program; unknown figures are null."""
+    table = [dict(zip(header, cells, strict=True)) for cells in grid[: len(rows)]]
+    total = total_row(rows).counts
+    document: dict[str, Any] = {"by": by or "phase", "rows": table, "records": list(records)}
+    document["total"] = None if total is None else {**total.as_dict(), "total": total.total}
+    if prices:
+        document["cost"] = total_row(rows).cost(prices)
+        document["unpriced"] = unpriced(rows, prices)
+        document["prices"] = sorted(prices.sources)
+    return document
+
+
+def _write_csv(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> None:
+    import csv
+
+    class Sheet:
+        def write(self, text: str) -> None:
+            io.write(text)
+
+    writer = csv.writer(Sheet(), lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if cell is None else cell for cell in cells] for cells in grid])
+
+
+def _print_grid(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> None:
+    """Names to the left, figures to the right, a line under the header and above the total."""
+    from fleet.cli.common import clean
+
+    money = header[-1] == "USD"
+    texts = [list(header)]
+    for cells in grid:
+        last = len(cells) - 1
+        texts.append([clean(shown(cell, money=money and i == last)) for i, cell in enumerate(cells)])
+    widths = [max(width(row[i]) for row in texts) for i in range(len(header))]
+    for number, row in enumerate(texts):
+        if number == 1 or (number == len(texts) - 1 and row[0] == "TOTAL"):
+            io.print("-" * (sum(widths) + len(GAP) * (len(widths) - 1)))
+        cells = [row[0] + " " * (widths[0] - width(row[0]))]
+        cells += [" " * (room - width(text)) + text for text, room in zip(row[1:], widths[1:], strict=True)]
+        io.print(io.paint(GAP.join(cells).rstrip(), "bold" if number == 0 or row[0] == "TOTAL" else ""))
+
+
+def _print_sources(rows: Sequence[Row], prices: Any, io: Io) -> None:
+    missing = unpriced(rows, prices)
+    if missing:
+        io.note(
+            f'no price is known for {", ".join(missing)}; give one as [price."{missing[0]}"] in agents.toml'
+        )
+    if prices.sources:
+        io.note(f"prices: {', '.join(sorted(prices.sources))}")
+
+
+def _plot(records: Sequence[Record], io: Io) -> int:
+    import shutil
+
+    from fleet.cli.common import clean
+    from fleet.transcripts.charts import plot
+
+    encoding = getattr(io.out, "encoding", None) or "utf-8"
+    room = shutil.get_terminal_size((80, 24)).columns
+    for line in plot(by_phase(records), agents_of(records), room, plain="utf" not in encoding.lower()):
+        io.print(clean(line))
+    return 0
+
+
+def _write_page(path: str, records: Sequence[Record], prices: Any, io: Io) -> int:
+    import time
+
+    from fleet.transcripts.charts import page
+
+    when = time.strftime("%Y-%m-%d %H:%M")
+    text = page(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
+    try:
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(text)
+    except OSError as fault:
+        raise Fail(
+            f"{path}: {fault.strerror}", hint="give a file in a directory that you may write to"
+        ) from None
+    io.note(f"wrote {path}")
+    return 0

@@ -1,0 +1,232 @@
+"""Start agents, services and the watchdog. What runs already is left alone.
+
+A bare `up` starts everything that is enabled, the services and the watchdog. `up NAME...` starts just
+those. It waits until each agent is ready, and says which is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING
+
+from fleet.cli.common import ENGINE, Fail, Io, load_fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+    from fleet.world.operator import Operator
+    from fleet.world.perform import Done
+
+    Spec = AgentSpec | ServiceSpec
+
+READY_S = 90.0
+POLL_S = 0.1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Names, and how to go about it."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="start just these")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
+    parser.add_argument(
+        "--timeout", type=float, default=READY_S, metavar="S", help="how long to wait for all"
+    )
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    from fleet import config
+    from fleet.world.operator import Operator
+
+    fleet = load_fleet(args, io)
+    fleet, notes = config.override(fleet, os.environ)
+    for note in notes:
+        io.note(note)
+    specs = chosen(fleet, args.names)
+    operator = Operator(fleet)
+    _refuse(operator)
+    if args.dry_run:
+        return _dry_run(operator, specs, io, as_json=args.json)
+    operator.make_room()
+    _clone(fleet, specs, io)
+    results = _start(operator, specs, bare=not args.names)
+    if not args.names:
+        why = _watchdog(operator)
+        if why:
+            io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
+    elif _unattended(operator):
+        io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
+    states = {} if args.no_wait else wait_ready(fleet, [s for s in specs if _is_up(results, s)], args.timeout)
+    return report(fleet, specs, results, states, io, as_json=args.json)
+
+
+def chosen(fleet: Fleet, names: Sequence[str]) -> list[Spec]:
+    """The members meant: those named, or everything that is enabled."""
+    everybody: dict[str, Spec] = {s.name: s for s in fleet.members}
+    if not names:
+        return [s for s in everybody.values() if s.enabled]
+    from fleet.cli.common import session_of
+
+    for name in names:
+        session_of(fleet, name)  # fails with the nearest name, before anything is touched
+    return [everybody[n] for n in dict.fromkeys(names) if n in everybody]
+
+
+def _refuse(operator: Operator) -> None:
+    taken = operator.strangers()
+    if taken:
+        raise Fail(
+            f"on your own tmux server there are sessions of these names already: {', '.join(taken)}",
+            hint='stop them there, choose another session_prefix, or set tmux_socket = "default"',
+        )
+    moved = operator.moved_socket()
+    if moved:
+        raise Fail(
+            f"the fleet runs on tmux socket {moved!r}, the file now says {operator.fleet.tmux_socket!r}",
+            hint="`down` with the old value first",
+        )
+
+
+def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> None:
+    """Agents that live in a clone get it before they start."""
+    from fleet.core.model import AgentSpec
+    from fleet.world.clone import CloneError, clone_wanted, make_clone
+
+    for spec in specs:
+        if isinstance(spec, AgentSpec) and clone_wanted(spec):
+            io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
+            try:
+                make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
+            except CloneError as error:
+                raise Fail(
+                    f"agent {spec.name}: {error}", hint="correct `clone`, or make the directory yourself"
+                ) from None
+
+
+def _start(operator: Operator, specs: Sequence[Spec], *, bare: bool) -> dict[str, Done]:
+    from fleet.core.desired import Want
+
+    names = [s.name for s in specs]
+    with operator.holding(names, "up", Want.UP):
+        if not bare:
+            _pardon(operator, names)
+        return operator.start(specs, "up", bare=bare)
+
+
+def _pardon(operator: Operator, names: Sequence[str]) -> None:
+    """`up NAME` is a person's word: a verdict of before does not count any more."""
+    from fleet.cli.ask import pardon
+
+    pardon(operator, names)
+
+
+def _watchdog(operator: Operator) -> str:
+    from fleet.world.operator import watchdog_argv
+
+    return operator.start_watchdog(watchdog_argv(operator.fleet, ENGINE))
+
+
+def _unattended(operator: Operator) -> bool:
+    from fleet.journal.locks import watchdog_holder
+
+    return watchdog_holder(operator.house.state_dir) is None
+
+
+def _is_up(results: dict[str, Done], spec: Spec) -> bool:
+    done = results.get(spec.name)
+    return done is not None and (done.ok or done.why == "exists")
+
+
+def wait_ready(fleet: Fleet, specs: Sequence[Spec], timeout: float) -> dict[str, tuple[bool, str]]:
+    """Watch until each is ready, dead or out of time: name to (ready, what it is)."""
+    from fleet.cli.deputy import observer
+
+    dog = observer(fleet, [s.name for s in specs])
+    states: dict[str, tuple[bool, str]] = {}
+    deadline = time.monotonic() + timeout
+    waiting = {s.name for s in specs}
+    while waiting:
+        dog.tick()
+        for name in sorted(waiting):
+            verdict, seen = dog.judged.get(name), dog.last_look.seen[name] if dog.last_look else None
+            if verdict is None or seen is None:
+                continue
+            gone = not seen.blind and (seen.pane is None or seen.pane.dead)
+            if verdict.memory.ready and not gone:
+                states[name] = (True, str(verdict.detail))
+            elif gone:
+                states[name] = (_finished(fleet, name, seen), f"{verdict.reason}")
+            elif str(verdict.detail) == "ASKING" or verdict.memory.fatal:
+                states[name] = (False, verdict.reason)
+        waiting -= set(states)
+        if time.monotonic() >= deadline:
+            break
+        if waiting:
+            time.sleep(POLL_S)
+    for name in waiting:
+        verdict = dog.judged.get(name)
+        states[name] = (
+            False,
+            f"not ready after {timeout:.0f} s: {verdict.reason if verdict else 'not seen'}",
+        )
+    return states
+
+
+def _finished(fleet: Fleet, name: str, seen: object) -> bool:
+    """A task may have run and ended before we looked: that is success."""
+    agent = fleet.agent(name)
+    pane = getattr(seen, "pane", None)
+    return agent is not None and agent.kind == "task" and pane is not None and pane.exit_code == 0
+
+
+def report(
+    fleet: Fleet,
+    specs: Sequence[Spec],
+    results: dict[str, Done],
+    states: dict[str, tuple[bool, str]],
+    io: Io,
+    *,
+    as_json: bool,
+) -> int:
+    """One line a member, and whether all is well."""
+    rows = []
+    fine = True
+    for spec in specs:
+        done = results[spec.name]
+        ready, what = states.get(spec.name, (done.ok or done.stale, done.why))
+        started = "started" if done.ok else "was running" if done.why == "exists" else "not started"
+        good = (done.ok or done.stale) and ready
+        fine = fine and good
+        rows.append(
+            {
+                "name": spec.name,
+                "result": started,
+                "ready": ready and started != "not started",
+                "detail": what or done.why,
+            }
+        )
+    if as_json:
+        io.json({"ok": fine, "agents": rows})
+        return 0 if fine else 1
+    table = [(r["name"], r["result"], "ready" if r["ready"] else "NOT READY", r["detail"]) for r in rows]
+    io.table(("name", "up", "", "detail"), table)
+    if not fine:
+        io.note(f"look closer with: agents.py status --config {fleet.config_path}")
+    return 0 if fine else 1
+
+
+def _dry_run(operator: Operator, specs: Sequence[Spec], io: Io, *, as_json: bool) -> int:
+    panes = operator.panes()
+    rows = []
+    for spec in specs:
+        pane = panes.get(spec.session)
+        what = "start" if pane is None else "replace the dead pane" if pane.dead else "leave: it runs"
+        rows.append({"name": spec.name, "session": spec.session, "would": what})
+    if as_json:
+        io.json({"plan": rows})
+    else:
+        io.table(("name", "session", "would"), [tuple(r.values()) for r in rows])
+    return 0

@@ -1,0 +1,233 @@
+"""The supervisor: looks after the fleet until it is stopped. `up` runs it in a session of its own.
+
+With --observe it only prints what it would do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from fleet.cli.common import Fail, Io, config_path
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+    from fleet.watchdog import Watchdog
+    from fleet.world.waker import Waker
+
+PATIENCE_S = (5.0, 300.0)  # after a fault of our own: wait, twice as long each time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to run."""
+    parser.add_argument("--observe", action="store_true", help="look and decide, print the plan, do nothing")
+    parser.add_argument("--once", action="store_true", help="one look, then end")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    for name in [n for n in os.environ if n.startswith("AGENT_")]:
+        del os.environ[name]  # one-off overrides are for one invocation, never for what lives on
+    path = os.path.realpath(config_path(args, io))
+    fleet = _first(path, io)
+    if args.observe:
+        return _observe(fleet, io, once=args.once, as_json=args.json)
+    from fleet.journal.locks import Held, WatchdogLock
+
+    os.umask(0o077)
+    state_dir = os.path.join(fleet.log_dir, "state")
+    os.makedirs(state_dir, mode=0o700, exist_ok=True)
+    lock = WatchdogLock(state_dir)
+    try:
+        lock.acquire()
+    except Held as held:
+        raise Fail(f"a watchdog is at work already: {held}", hint="agents.py status") from None
+    try:
+        return _Loop(fleet, path, lock, io).run(once=args.once)
+    finally:
+        lock.release()
+
+
+def _first(path: str, io: Io) -> Fleet:
+    """The config as it is now. Started by a person it must be right; later, bad edits are survived."""
+    from fleet import config
+
+    fleet = config.load(path)
+    for warning in fleet.warnings:
+        io.warn(warning)
+    return fleet
+
+
+class _Loop:
+    """Tick, sleep, wake. The only place that catches everything."""
+
+    def __init__(self, fleet: Fleet, path: str, lock: object, io: Io) -> None:
+        from fleet import config
+        from fleet.watchdog import Watchdog
+        from fleet.world.control import ControlTmux
+        from fleet.world.jobs import Jobs
+        from fleet.world.loop import LoopKeeper
+        from fleet.world.real import real_world, server_of
+        from fleet.world.waker import Waker
+
+        self.lock = lock
+        self.io = io
+        self.tmux = ControlTmux(server_of(fleet))
+        world = real_world(fleet, self.tmux)
+        state_dir = os.path.join(fleet.log_dir, "state")
+        self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
+        self.waker = Waker(state_dir)
+        self.dog = Watchdog(
+            world,
+            path,
+            lambda text, where: config.parse(text, where),
+            govern=lambda w, house: LoopKeeper(w, house, self.jobs),
+        )
+        self.stop = ""
+        self.hung_up = False
+
+    def run(self, *, once: bool) -> int:
+        """Until told to stop."""
+        signal.signal(signal.SIGTERM, self._told)
+        signal.signal(signal.SIGINT, self._told)
+        signal.signal(signal.SIGHUP, self._hang_up)
+        why = self.dog.open()
+        if why:
+            raise Fail(why, code=2)
+        _import_everything()
+        patience = PATIENCE_S[0]
+        try:
+            while not self.stop:
+                try:
+                    delay = self._once()
+                    patience = PATIENCE_S[0]
+                except Exception as fault:  # noqa: BLE001 - one bad tick must not end the night
+                    self._report(fault)
+                    delay, patience = patience, min(2 * patience, PATIENCE_S[1])
+                if once:
+                    break
+                self._sleep(delay)
+        finally:
+            self.dog.close(self.stop or "done")
+            self.jobs.close()
+            self.tmux.close()
+            self.waker.close()
+        return 0
+
+    def _once(self) -> float:
+        if not self.lock.still_ours():  # type: ignore[attr-defined]
+            self.stop = "the lock file was taken away: another watchdog may run"
+            return 0.0
+        delay = self.dog.tick()
+        if self.hung_up:
+            self.hung_up = False
+            if self.dog.last_look is not None and self.dog.last_look.server is not None and _mine_is_gone(self.dog):
+                self.stop = "its session was closed"
+        return delay
+
+    def _sleep(self, delay: float) -> None:
+        """Sleep, unless somebody dies, asks, or a file changes."""
+        look, fleet = self.dog.last_look, self.dog.reloader.fleet
+        if look is not None and fleet is not None:
+            _watch(self.waker, self.dog, fleet)
+        self.waker.watch_fd("tmux", self.tmux.fileno())
+        for number, fd in enumerate(self.jobs.filenos()):
+            self.waker.watch_fd(f"job:{number}", fd)
+        due = self.jobs.due()
+        deadline = time.monotonic() + (delay if due is None else min(delay, max(0.0, due)))
+        while not self.stop and not self.hung_up:
+            keys = self.waker.wait(max(0.0, deadline - time.monotonic()))
+            if keys == {"tmux"} and not self.tmux.drain() and time.monotonic() < deadline:
+                continue
+            for key in keys:
+                self.dog.hasten(key)
+            return
+
+    def _told(self, signum: int, _frame: object) -> None:
+        self.stop = f"told to ({signal.Signals(signum).name})"
+        self.waker.poke("signal")
+
+    def _hang_up(self, _signum: int, _frame: object) -> None:
+        self.hung_up = True
+        self.waker.poke("signal")
+
+    def _report(self, fault: Exception) -> None:
+        text = "".join(traceback.format_exception(fault))
+        try:
+            self.dog.house.events.record("watchdog.step_failed", reason=repr(fault), trace=text[-4000:])
+        except OSError:
+            pass
+        try:
+            self.io.error(f"a tick failed and is tried again: {fault!r}")
+        except OSError:
+            pass
+
+
+def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:
+    """Deaths by descriptor, files by hint."""
+    look = dog.last_look
+    assert look is not None
+    names = {s.session: s.name for s in fleet.members}
+    for session, ref in look.alive.items():
+        if session in names:
+            waker.watch_pid(f"pane:{session}", ref.pid)
+    for session in dog.watched_sessions - look.alive.keys():
+        waker.unwatch(f"pane:{session}")
+    dog.watched_sessions = set(look.alive)
+    places = [("config", fleet.config_path), ("signals", dog.house.path("signals"))]
+    loop = dog.loop
+    if loop is not None and hasattr(loop, "watch_paths"):
+        places += [("loop", p) for p in loop.watch_paths(fleet)]
+    waker.watch_files(places)
+
+
+def _mine_is_gone(dog: Watchdog) -> bool:
+    """We were hung up on although the server lives: somebody closed our session, and means us."""
+    fleet = dog.reloader.fleet
+    return fleet is not None and fleet.watchdog_session not in (dog.last_look.alive if dog.last_look else {})
+
+
+def _import_everything() -> None:
+    """An engine that is replaced under us must not mix two versions: load all of ours now."""
+    import importlib
+    import pkgutil
+
+    import fleet
+
+    for module in pkgutil.walk_packages(fleet.__path__, "fleet."):
+        if any(part in module.name for part in (".rooms", ".cli", ".scripted", "__main__")):
+            continue
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            continue  # a library that is not installed: whoever needs it says so
+
+
+def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
+    from fleet.cli.deputy import observer
+
+    dog = observer(fleet)
+    while True:
+        delay = dog.tick()
+        plan = [
+            {"agent": name, "state": str(j.detail), "rule": j.rule, "reason": j.reason,
+             "would": type(j.action).__name__ if j.action else ""}
+            for name, j in dog.judged.items()
+        ]  # fmt: skip
+        if as_json:
+            io.json({"tick": dog.count, "plan": plan})
+        else:
+            io.table(("agent", "state", "would", "rule", "reason"), [(p["agent"], p["state"], p["would"], p["rule"], p["reason"]) for p in plan])
+        io.flush()
+        if once or io.gone:
+            return 0
+        try:
+            time.sleep(delay)
+        except KeyboardInterrupt:
+            return 0
+        sys.stdout.flush()
