@@ -1,0 +1,293 @@
+"""Gates: in order, once a commit, told once, never in the way (issue 4 part 2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet.core.loop import Cancel, Commit, GateResult, RunGate
+from fleet.core.model import Gate, Handoff
+from fleet.core.rules.gates import (
+    Answer,
+    builders,
+    job_of,
+    judge,
+    judge_ratchet,
+    key_of,
+    name_of,
+    print_of,
+    verdict_in,
+)
+from tests.unit.loops import (
+    DONE,
+    NOW,
+    STILL,
+    WORKING,
+    A,
+    B,
+    C,
+    agent,
+    change,
+    decide,
+    fleet,
+    moves,
+    place,
+    seen,
+    settled,
+    steps,
+)  # fmt: skip
+
+TESTS, CLEAN = Gate(run="make test", timeout=60), Gate(clean=True)
+REVIEW, RATCHET = Gate(review="PASS"), Gate(ratchet="count", metric="coverage")
+
+
+def result(gate, index=0, *, ok=True, key=A, at=NOW, phase="p1", **more):
+    return GateResult(
+        phase,
+        index,
+        print_of(gate),
+        key,
+        ok=ok,
+        said="it said so",
+        log="/p/.ao/logs/gates/x.log",
+        at=at,
+        **more,
+    )
+
+
+def run(gates, *results, git=STILL, jobs=(), memory=None, now=NOW, **more):
+    f = fleet(gates=gates)
+    view = seen(f, status=DONE, git=git, gates=results, jobs=frozenset(jobs), **more)
+    return decide(f, memory or settled(f), view, now)
+
+
+def test_gates_wait_until_the_phase_is_really_done():
+    f = fleet(gates=[TESTS])
+    assert not steps(decide(f, settled(f), seen(f, status=WORKING)), RunGate)
+    assert not steps(decide(f, None, seen(f, status=DONE)), RunGate), "seen once is not enough"
+
+
+def test_the_first_gate_is_started_and_the_phase_stays():
+    plan = run([TESTS, CLEAN])
+    (step,) = steps(plan, RunGate)
+    assert (step.index, step.gate, step.key) == (0, TESTS, A)
+    assert not moves(plan)
+    assert "gate 1 of 2 (run) is running" in plan.state
+
+
+def test_gates_run_in_order_and_one_at_a_time():
+    (step,) = steps(run([TESTS, CLEAN], result(TESTS)), RunGate)
+    assert step.index == 1
+    plan = run([TESTS, CLEAN], jobs=[job_of(steps(run([TESTS]), RunGate)[0])])
+    assert not steps(plan, RunGate)
+    assert not steps(plan, Cancel)
+
+
+def test_all_passed_for_this_commit_advances():
+    plan = run([TESTS, CLEAN], result(TESTS), result(CLEAN, 1))
+    assert [m.to.id for m in moves(plan)] == ["p2"]
+
+
+def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
+    plan = run([TESTS, CLEAN], result(TESTS, ok=False))
+    assert not steps(plan, RunGate)
+    assert not moves(plan)
+    (ping,) = plan.pings
+    assert (ping.agent, ping.kind) == ("builder", "gate")
+    assert "/p/.ao/logs/gates/x.log" in ping.text
+    assert A[:12] in ping.text
+    assert "it said so" not in ping.text, "the gate's words stay in the log"
+    assert "gate 1 of 2 (run) failed" in plan.state
+    again = run([TESTS, CLEAN], result(TESTS, ok=False), memory=plan.memory, taken=frozenset({ping.id}))
+    assert again.pings == ()
+    assert not [n for n in again.notes if n.type == "gate.failed"]
+
+
+def test_a_new_commit_is_judged_anew_and_told_anew():
+    told = run([TESTS], result(TESTS, ok=False))
+    moved = change(STILL, head=B)
+    memory = change(told.memory, unsent=())
+    (step,) = steps(run([TESTS], result(TESTS, ok=False), git=moved, memory=memory), RunGate)
+    assert step.key == B
+    plan = run([TESTS], result(TESTS, ok=False), result(TESTS, ok=False, key=B), git=moved, memory=memory)
+    assert len(plan.pings) == 1
+    assert B[:12] in plan.pings[0].text
+    assert plan.pings[0].id != told.pings[0].id
+
+
+def test_an_edited_gate_has_never_been_run():
+    assert steps(run([change(TESTS, run="make check")], result(TESTS)), RunGate)
+    assert moves(run([change(TESTS, timeout=5)], result(TESTS))), "a time limit does not change what it says"
+
+
+def test_a_result_of_another_phase_says_nothing():
+    assert steps(run([TESTS], result(TESTS, phase="p0")), RunGate)
+
+
+def test_a_gate_at_work_for_an_older_commit_makes_room():
+    old = job_of(RunGate("p1", 0, TESTS, print_of(TESTS), A))
+    plan = run([TESTS], git=change(STILL, head=B), jobs=[old])
+    assert steps(plan, Cancel) == [Cancel(old)]
+    assert not steps(plan, RunGate)
+
+
+def test_a_failed_clean_is_looked_at_again_because_no_commit_names_it():
+    assert not steps(run([CLEAN], result(CLEAN, ok=False, at=NOW - 1)), RunGate)
+    plan = run([CLEAN], result(CLEAN, ok=False, at=NOW - 6))
+    assert steps(plan, RunGate)
+    assert len(plan.pings) == 1
+    again = run(
+        [CLEAN], result(CLEAN, ok=False, at=NOW - 6), memory=plan.memory, taken=frozenset({plan.pings[0].id})
+    )
+    assert not again.pings, "looked at again is not told again"
+    assert not steps(run([TESTS], result(TESTS, ok=False, at=NOW - 6)), RunGate), "a command's answer stands"
+
+
+def test_a_review_hangs_on_the_watched_ref_not_on_the_work_tree():
+    git = change(STILL, tip=B, head=A)
+    f = fleet(gates=[REVIEW])
+    view = seen(f, status=DONE, git=git)
+    assert key_of(REVIEW, view) == B
+    assert key_of(TESTS, view) == A
+
+
+def test_without_a_commit_the_status_text_is_the_key():
+    f = fleet(gates=[TESTS])
+    assert key_of(TESTS, seen(f, status=DONE, git=change(STILL, head="", tip=""))) == "status-d1"
+
+
+def test_a_repository_that_cannot_be_read_holds_the_gates():
+    plan = run([TESTS], git=None)
+    assert not steps(plan, RunGate)
+    assert not moves(plan)
+    assert "cannot be read" in plan.state
+
+
+def test_the_ratchet_is_given_the_value_accepted_so_far():
+    f = fleet(gates=[RATCHET])
+    view = seen(f, place=place(f, 0, ratchets=(("coverage", 80.0),)), status=DONE)
+    (step,) = steps(decide(f, settled(f), view), RunGate)
+    assert step.baseline == 80.0
+
+
+def test_who_hears_of_a_failure():
+    assert [a.name for a in builders(fleet())] == ["builder"]
+    solo = (agent("maker", role="builder"), agent("other", role="scribe"))
+    quiet = Handoff(repo="/p/b")
+    assert [a.name for a in builders(fleet(agents=solo, handoff=quiet))] == ["maker"]
+    assert [a.name for a in builders(fleet(agents=solo[1:], handoff=quiet))] == ["other"]
+
+
+def test_gates_have_names():
+    assert [name_of(g) for g in (TESTS, CLEAN, REVIEW, RATCHET)] == [
+        "run",
+        "clean",
+        "review PASS",
+        "ratchet coverage",
+    ]
+
+
+# --- what an answer means ---------------------------------------------------------------------------
+
+HANDOFF = Handoff(repo="/p/b")
+
+
+def verdict(gate, answer, baseline=None):
+    return judge(RunGate("p1", 0, gate, "x", A, baseline=baseline), answer, HANDOFF)
+
+
+@pytest.mark.parametrize(
+    ("gate", "answer", "ok", "words"),
+    [
+        (TESTS, Answer(0, "40 passed"), True, "passed"),
+        (TESTS, Answer(1, "x\n3 failed\n\n"), False, "exit code 1, last line: 3 failed"),
+        (TESTS, Answer(-9, ""), False, "exit code -9"),
+        (TESTS, Answer(None, "hanging"), False, "time limit of 60 s"),
+        (CLEAN, Answer(0, ""), True, "clean"),
+        (CLEAN, Answer(0, " M a.py\0?? b.py\0"), False, "2 uncommitted"),
+        (CLEAN, Answer(128, "fatal: not a git repository"), False, "exit code 128"),
+        (RATCHET, Answer(0, "coverage: 81.5%\n"), True, "coverage = 81.5"),
+        (RATCHET, Answer(0, "no figure"), False, "no number"),
+        (RATCHET, Answer(1, "81"), False, "exit code 1"),
+    ],
+)
+def test_an_answer_is_judged(gate, answer, ok, words):
+    good, said, _ = verdict(gate, answer)
+    assert good is ok
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("subjects", "ok"),
+    [
+        (["review(p1): PASS"], True),
+        (["review(p1): PASS", "claim(p1): lexer"], True),
+        (["claim(p1): again", "review(p1): PASS", "claim(p1): lexer"], False),
+        (["fix: later work", "review(p1): PASS", "claim(p1): lexer"], True),
+        (["review(p1): FAIL", "review(p1): PASS", "claim(p1): x"], False),
+        (["review(p1): PASS", "review(p1): FAIL", "claim(p1): x"], True),
+        (["review(p1): found two holes", "claim(p1): x"], False),
+        (["claim(p1): x"], False),
+        (["docs: PASS"], False),
+        ([], False),
+    ],
+)
+def test_a_review_must_be_newer_than_the_newest_claim(subjects, ok):
+    commits = tuple(Commit(f"{i:040x}", s) for i, s in enumerate(subjects))
+    good, said, _ = verdict(REVIEW, Answer(0, "", commits))
+    assert good is ok
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ("review(p1): PASS", "PASS"),
+        ("review PASS p1", "PASS"),
+        ("review p1 PASS", "PASS"),
+        ("review(p1): PASS, no findings", "PASS"),
+        ("review(no-crash): PASS", "PASS"),
+        ("review(p1): FAIL, will PASS when mended", "FAIL"),
+        ("review(p1): not a PASS", "NOT"),
+        ("review(p1): BYPASS", ""),
+        ("review(p1): PASSED", ""),
+        ("review(p1): pass", ""),
+        ("review(PASS): looked", ""),
+        ("review: NON-PASS", ""),
+    ],
+)
+def test_the_first_verdict_in_a_subject_counts(subject, expected):
+    assert verdict_in(subject, "PASS") == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "baseline", "ok", "value"),
+    [
+        ("coverage", "81", None, True, 81.0),
+        ("coverage", "81", 81.0, True, 81.0),
+        ("coverage", "82.5", 81.0, True, 82.5),
+        ("coverage", "80.9", 81.0, False, 80.9),
+        ("-warnings", "3", 4.0, True, 3.0),
+        ("-warnings", "4", 4.0, True, 4.0),
+        ("-warnings", "5", 4.0, False, 5.0),
+        ("coverage", "lines 10 of 20\nTOTAL 87%", None, True, 87.0),
+        ("size", "1,234 bytes", None, True, 1234.0),
+        ("t", "-2", None, True, -2.0),
+        ("t", "1.5e3", None, True, 1500.0),
+        ("t", "python3 v2", None, False, None),
+        ("t", "nan inf", None, False, None),
+    ],
+)
+def test_a_ratchet_holds_or_improves(metric, text, baseline, ok, value):
+    good, said, found = judge_ratchet(metric, text, baseline)
+    assert (good, found) == (ok, value)
+    assert said
+
+
+def test_a_commit_of_the_past_is_not_shown_to_anybody():
+    plan = run(
+        [REVIEW],
+        result(REVIEW, ok=False, key=C),
+        git=change(STILL, tip=C, head=C),
+        memory=settled(fleet(), tip=C),
+    )
+    assert C[:12] in plan.pings[0].text

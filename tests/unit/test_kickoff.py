@@ -1,0 +1,69 @@
+"""The words an agent starts with (R084, R105, R107, T08, issue 4 part 3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.core.kickoff import assemble, continue_line, nudge_line, slots_for
+from fleet.core.model import Phase
+
+PHASE = Phase(id="p1", plan="plans/p1.md", status="STATUS-p1.md")
+
+
+def test_the_template_is_filled_and_the_role_follows():
+    text = assemble(
+        "Phase {phase_id}: {plan} -> {status} as {role}\n", "You build.\n", slots_for(PHASE, "builder")
+    )
+    assert text == "Phase p1: plans/p1.md -> STATUS-p1.md as builder\n\nYou build.\n"
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{phase_id}{phase_id}", "p1p1\n"),
+        ("{unknown} {} {0} {{plan}} ${plan}", "{unknown} {} {0} {plans/p1.md} $plans/p1.md\n"),
+        ("{phase_id!r} {plan:>9} {role.x}", "{phase_id!r} {plan:>9} {role.x}\n"),
+        ('{"json": {"a": 1}} awk \'{print $1}\'', '{"json": {"a": 1}} awk \'{print $1}\'\n'),
+        ("%s %(plan)s \\1", "%s %(plan)s \\1\n"),
+        ("", ""),
+        ("\n\n", ""),
+    ],
+)
+def test_slots_are_literal_and_other_braces_stay(template, expected):
+    assert assemble(template, "", slots_for(PHASE, "builder")) == expected
+
+
+def test_a_value_that_looks_like_a_slot_is_not_filled_again():
+    odd = Phase(id="{role}", plan="{status}", status="\\g<0>")
+    assert (
+        assemble("{phase_id}|{plan}|{status}|{role}", "", slots_for(odd, "r")) == "{role}|{status}|\\g<0>|r\n"
+    )
+
+
+def test_the_role_text_is_taken_as_it_stands():
+    assert assemble("t", "use {plan} and {status}", slots_for(PHASE, "b")).endswith(
+        "use {plan} and {status}\n"
+    )
+
+
+def test_without_project_files_there_are_no_words():
+    assert assemble("", "", slots_for(PHASE, "b")) == ""
+
+
+@given(st.text(), st.text(), st.text(min_size=1, max_size=9))
+def test_the_same_inputs_give_the_same_bytes(template, role, name):
+    slots = slots_for(PHASE, name)
+    first = assemble(template, role, slots)
+    assert first.encode("utf-8", "surrogatepass") == assemble(
+        template, role, dict(reversed(slots.items()))
+    ).encode("utf-8", "surrogatepass")
+
+
+def test_lines_of_ours_are_single_lines_that_no_cli_takes_for_a_command():
+    for line in (continue_line(), continue_line("p1"), nudge_line("p1", "STATUS-p1.md")):
+        assert "\n" not in line
+        assert line[0] not in "/!#@"
+        assert len(line) <= 500
+        assert "WAITING-UNTIL" not in line
