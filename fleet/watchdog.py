@@ -157,9 +157,9 @@ class Watchdog:
                 self._wakes.clear()
         desired = self.house.desired.load()
         specs = self._specs(fleet)
+        self._serve_requests(fleet, now)
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self._due(specs, now)
-        self._serve_requests(fleet, now)
         look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
         self.last_look = look
         self._watch_server(look, now)

@@ -75,9 +75,9 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
     io.print(clean(f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}"))
 
 
-def _since(word: str) -> float | None:
+def _since(word: str) -> float:
     if not word:
-        return None
+        return 0.0
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(word[-1:])
     if unit and word[:-1].replace(".", "", 1).isdigit():
         return time.time() - float(word[:-1]) * unit

@@ -27,7 +27,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     try:
         with open(args.bundle, encoding="utf-8") as file:
             body = json.load(file)
-        member = from_plain(AgentSpec if body["kind"] == "agent" else ServiceSpec, body["case"].pop("agent"))
+        plain = body["case"].pop("agent")
+        member = from_plain(AgentSpec, plain) if body["kind"] == "agent" else from_plain(ServiceSpec, plain)
         case = from_plain(Case, {**body["case"], "agent": None})
     except OSError as error:
         raise Fail(f"{args.bundle}: {error.strerror}", code=2) from None

@@ -164,7 +164,7 @@ class AgentMemory:
 class FleetMemory:
     """What concerns all agents together."""
 
-    steady: float = 0.0  # the steady clock when last saved ...
+    steady: float = 1e6  # the steady clock when last saved; far from zero, which means "never" ...
     wall: float = 0.0  # ... and the wall clock at that moment
     server_pid: int = 0
     server_started: int = 0

@@ -139,5 +139,6 @@ def problem(shown: Row) -> str | None:
     """One line for what a person should know, or nothing."""
     detail = Detail(shown.detail)
     if shown.state in {State.DEAD, State.FATAL} or detail in TROUBLE:
-        return f"{shown.name}: {shown.detail.lower()}: {TROUBLE.get(detail, shown.reason)}: {shown.reason}"
+        what = TROUBLE.get(detail, str(shown.state).lower())
+        return f"{shown.name}: {what}: {shown.reason}"
     return None

@@ -88,9 +88,10 @@ class Senses:
         foreign = frozenset(listing.foreign)
         captured = self._capture(specs, by_session, memories, due, now)
         mine = {p.ref.session for p in by_session.values()} | {fleet.watchdog_session}
+        lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
         found = {
             s.name: self._see(fleet, s, by_session.get(s.session), s.session in foreign, memories[s.name],
-                              fleet_memory, _intent(self._world, desired.entries.get(s.name)), now,
+                              lost_at, _intent(self._world, desired.entries.get(s.name)), now,
                               due=s.name in due, fresh=captured.get(_shown_as(by_session, s.session)))
             for s in specs
         }  # fmt: skip
@@ -153,14 +154,14 @@ class Senses:
         pane: PaneView | None,
         foreign: bool,
         memory: AgentMemory,
-        fleet_memory: FleetMemory,
+        lost_at: float,
         intent: Intent,
         now: Moment,
         *,
         due: bool,
         fresh: str | None,
     ) -> AgentSeen:
-        lost = pane is None and 0.0 < memory.alive_since < fleet_memory.server_lost
+        lost = pane is None and 0.0 < memory.alive_since < lost_at
         if pane is None or pane.dead:
             words = ""
             if pane is not None:
@@ -279,6 +280,12 @@ def _shown_as(panes: Mapping[str, PaneView], session: str) -> str:
     """The name under which a session's screen was captured."""
     pane = panes.get(session)
     return pane.ref.session if pane is not None else session
+
+
+def _server_changed(server: ServerId | None, memory: FleetMemory) -> bool:
+    """Is the server that held our sessions gone?"""
+    known = (memory.server_pid, memory.server_started)
+    return bool(memory.server_pid) and (server is None or (server.pid, server.started) != known)
 
 
 def _eager(memory: AgentMemory) -> bool:

@@ -51,6 +51,8 @@ def typing(case: Case) -> Verdict | None:
             return _finish(case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s"))
     limited = memory.limit is not None
     message = next((m for m in waiting if m.kind == "probe"), waiting[0]) if limited else waiting[0]
+    if not case.seen.fresh and case.seen.pane is not None:
+        return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
     why_not = _not_now(case, message)
     if why_not:
         return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + 2.0)
@@ -73,8 +75,8 @@ def _not_now(case: Case, message: Message) -> str:
         return "it is not running"
     if pane.in_mode:
         return "the pane is in copy mode"
-    if reading is None or not case.seen.fresh:
-        return "its screen has not been read just now"
+    if reading is None:
+        return "its screen has not been read"
     if case.seen.proc.shell_only or (case.seen.proc.other and not case.seen.proc.expected):
         return "another program is in the pane"
     state = memory.state
@@ -156,7 +158,8 @@ def _confirm(case: Case, message: Message) -> Verdict:
     if reading is None or not case.seen.fresh:
         return Verdict("submitted; looking for the receipt", hold=True, wake_at=now + GAP_S)
     if _left(case, message, reading):
-        return _finish(case, replace(message, status=Status.CONFIRMED, why="it left the composer"))
+        proof = "it left the composer" if reading.draft is not None else "typed and submitted; no composer to prove it by"
+        return _finish(case, replace(message, status=Status.CONFIRMED, why=proof))
     waited = now - message.at
     if message.enters < ENTERS and waited >= AGAIN_S and case.memory.state != ScreenState.ASKING:
         if reading.draft is not None and not _is_ours(message, reading.draft):
