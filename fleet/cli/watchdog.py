@@ -88,6 +88,7 @@ class _Loop:
             lambda text, where: config.parse(text, where),
             govern=lambda w, house: LoopKeeper(w, house, self.jobs),
         )
+        self.watched_jobs: set[str] = set()
         self.stop = ""
         self.hung_up = False
 
@@ -136,10 +137,9 @@ class _Loop:
         if look is not None and fleet is not None:
             _watch(self.waker, self.dog, fleet)
         self.waker.watch_fd("tmux", self.tmux.fileno())
-        for number, fd in enumerate(self.jobs.filenos()):
-            self.waker.watch_fd(f"job:{number}", fd)
-        due = self.jobs.due()
-        deadline = time.monotonic() + (delay if due is None else min(delay, max(0.0, due)))
+        self._watch_jobs()
+        now, due = time.monotonic(), self.jobs.due()
+        deadline = now + delay if due is None else min(now + delay, due)
         while not self.stop and not self.hung_up:
             keys = self.waker.wait(max(0.0, deadline - time.monotonic()))
             if keys == {"tmux"} and not self.tmux.drain() and time.monotonic() < deadline:
@@ -147,6 +147,15 @@ class _Loop:
             for key in keys:
                 self.dog.hasten(key)
             return
+
+    def _watch_jobs(self) -> None:
+        """Wake when a child ends; forget those that have."""
+        here = {f"job:{pid}": pid for pid in self.jobs.pids()}
+        for key in self.watched_jobs - here.keys():
+            self.waker.unwatch(key)
+        for key, pid in here.items():
+            self.waker.watch_pid(key, pid)
+        self.watched_jobs = set(here)
 
     def _told(self, signum: int, _frame: object) -> None:
         self.stop = f"told to ({signal.Signals(signum).name})"

@@ -15,7 +15,6 @@ from fleet.core.model import Fleet, Gate, Loop
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 TOLD_CAP = 200  # gate failures remembered as told
-UNSENT_CAP = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +307,6 @@ class Draft:
         self.memory = replace(self.memory, **changes)
 
     def ping(self, ping: Ping) -> None:
-        """Send it once; the same event decided again is the same ping."""
-        if all(p.id != ping.id for p in self.memory.unsent):
-            self.remember(unsent=(*self.memory.unsent, ping)[-UNSENT_CAP:])
+        """Send it. Of two that say the same kind of thing to the same agent only the newer is worth it."""
+        others = (p for p in self.memory.unsent if (p.agent, p.kind) != (ping.agent, ping.kind))
+        self.remember(unsent=(*others, ping))

@@ -2,8 +2,8 @@
 
 A child is the leader of its own session, so that it has no terminal to ask questions on and its whole
 group can be ended together: at its time limit, when nobody wants its answer any more, and whatever it
-left running when it ends. Its output goes to a file, never through a pipe that somebody must drain. A
-pidfd a child lets the caller's selector wake when one ends; where there is none, ask `due`.
+left running when it ends. Its output goes to a file, never through a pipe that somebody must drain. The
+caller watches `pids` to wake when one ends, and asks `due` when to look at the bounds.
 
 A supervisor that was killed leaves its recorded children behind; the next one ends them first.
 """
@@ -22,7 +22,6 @@ from typing import IO, Protocol
 from fleet.world.ports import Disk
 
 KILL_AFTER_S = 2.0  # between asking a group to end and forcing it
-POLL_S = 0.1  # where the system has no pidfd
 OUTPUT_CAP = 64 << 20
 LEAKS = ("AGENT_", "GIT_", "AO_")  # of our own making, or pointing a child at another repository
 SPARE = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_PROXY_COMMAND")
@@ -69,7 +68,6 @@ class Children(Protocol):
 class _Child:
     process: subprocess.Popen[bytes]
     out: IO[bytes]
-    pidfd: int
     started: float
     deadline: float
     log: str
@@ -122,21 +120,19 @@ class Jobs:
             return f"{argv[0]} in {cwd}: {error.strerror or error}"
         now = self._mono()
         record = self._remember(process.pid) if log else ""
-        self._children[key] = _Child(process, out, _pidfd(process.pid), now, now + timeout, log, record)
+        self._children[key] = _Child(process, out, now, now + timeout, log, record)
         return ""
 
     def keys(self) -> frozenset[str]:
         return frozenset(k for k, c in self._children.items() if not c.mute)
 
-    def filenos(self) -> tuple[int, ...]:
-        """Readable when a child has ended."""
-        return tuple(c.pidfd for c in self._children.values() if c.pidfd >= 0)
+    def pids(self) -> tuple[int, ...]:
+        """Whose end is worth a wake-up."""
+        return tuple(c.process.pid for c in self._children.values())
 
     def due(self) -> float | None:
         """Monotonic time at which `poll` has something to do even if no child ends; None: never."""
         times = [c.asked + KILL_AFTER_S if c.asked else c.deadline for c in self._children.values()]
-        if any(c.pidfd < 0 for c in self._children.values()):
-            times.append(self._mono() + POLL_S)
         return min(times, default=None)
 
     def poll(self) -> tuple[Ended, ...]:
@@ -180,8 +176,6 @@ class Jobs:
         with child.out as out:
             out.seek(0)
             output = out.read(OUTPUT_CAP + 1)
-        if child.pidfd >= 0:
-            os.close(child.pidfd)
         if child.record and self._disk:
             with contextlib.suppress(OSError):
                 self._disk.remove(child.record)
@@ -229,13 +223,6 @@ def _open_log(path: str) -> IO[bytes]:
 
 def _too_much(out: IO[bytes]) -> str:
     return "too much output" if os.fstat(out.fileno()).st_size > OUTPUT_CAP else ""
-
-
-def _pidfd(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return -1
 
 
 def _has_ended(pid: int) -> bool:

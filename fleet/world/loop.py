@@ -69,6 +69,7 @@ class LoopKeeper:
         self._fetched: str | None = None  # how the last fetch ended; None: told already
         self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
         self._tree_tip = ""
+        self._taken: set[str] = set()  # every ping known to have reached an outbox
         self.memory: LoopMemory | None = None
 
     # --- one turn -----------------------------------------------------------------------------------
@@ -81,7 +82,9 @@ class LoopKeeper:
         if fleet.loop is None:
             return LoopPlan(LoopMemory())
         memory = self.recall()
-        seen = self.look(fleet, fleet.loop, alive=alive, taken=taken)
+        unsent = {p.id for p in memory.unsent}
+        self._taken = {i for i in (*self._taken, *taken) if i in unsent}
+        seen = self.look(fleet, fleet.loop, alive=alive, taken=self._taken)
         plan = decide_loop(fleet, memory, seen, self._world.clock.wall())
         self._house.store.save("loop", to_plain(plan.memory))
         self.memory = plan.memory
@@ -358,3 +361,12 @@ def _said(ended: Ended) -> str:
         return f"ended at {ended.why}"
     lines = ended.output.decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:200] if lines else f"exit code {ended.code}"
+
+
+def watched_tip(disk: Disk, loop: Loop) -> str:
+    """The commit the loop watches now; empty when there is none to be seen."""
+    try:
+        view = git.Refs(disk).view(os.path.realpath(loop.handoff.repo), loop.handoff.branch)
+    except OSError:
+        return ""
+    return view.tip if view else ""
