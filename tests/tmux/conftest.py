@@ -111,4 +111,8 @@ def speaker(request, floor) -> Iterator[TmuxServer | ControlTmux]:
         return
     control = ControlTmux(floor.server)
     yield control
+    if floor.raw("list-sessions"):
+        control._retry_at = 0.0
+        control.listing()
+        assert control.connected, "the test ran by processes and proved nothing about the control client"
     control.close()

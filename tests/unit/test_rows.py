@@ -1,0 +1,195 @@
+"""What we say to tmux and how its answers are read, without a tmux."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet.core.seen import PaneRef, ServerId
+from fleet.world import procfs, tmux_rows, tmux_text
+from fleet.world.ports import Unavailable
+from fleet.world.tmux import Batch, parse_version, rotate
+from fleet.world.tmux_text import Refused
+
+SERVER = ServerId(100, 1700000000)
+REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
+ROW = "1|0|%3|42|0|||1700000001|1700000002|7|5|6|0|r1|a-one"
+WHO = "100|1700000000\n"
+
+
+def parse(rows, clients=""):
+    return tmux_rows.parse(WHO, "\n".join(rows), clients, "cafe")
+
+
+def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
+    listing = parse(
+        [ROW, "0|0|%4|43|0|||1|2|0|0|0|0||the user's | own", "0|1|%5|44|0|||1|2|0|0|0|0||anchor-x"]
+    )
+    (view,) = listing.panes
+    assert (listing.server, view.ref) == (SERVER, REF)
+    assert view.change_key == (1700000002.0, 7, 6, 5)
+    assert listing.foreign == ("the user's | own",)
+
+
+@pytest.mark.parametrize(
+    ("dead", "expected"),
+    [
+        ("0||", (False, None, None)),
+        ("1||", (True, None, None)),
+        ("1|7|", (True, 7, None)),
+        ("1||9", (True, None, 9)),
+    ],
+)
+def test_dead_without_a_status_is_dead_and_not_yet_reaped(dead, expected):
+    view = parse([ROW.replace("42|0||", f"42|{dead}")]).panes[0]
+    assert (view.dead, view.exit_code, view.exit_signal) == expected
+
+
+def test_a_session_of_ours_whose_agent_pane_is_gone_is_no_longer_ours():
+    assert parse([ROW.replace("|r1|", "||")]).foreign == ("a-one",)
+
+
+def test_a_second_pane_in_our_session_does_not_make_it_foreign():
+    split = ROW.replace("%3", "%9").replace("|r1|", "||")
+    for rows in ([ROW, split], [split, ROW]):
+        listing = parse(rows)
+        assert [p.ref.pane for p in listing.panes] == ["%3"]
+        assert listing.foreign == ()
+
+
+def test_the_newest_key_of_a_person_counts_and_a_control_client_is_nobody():
+    view = parse([ROW], "0|50|a-one\n0|70|a-one\n1|99|a-one\n0|80|other\n").panes[0]
+    assert view.typed_at == 70.0
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "",
+        "1|0|%3|42|0",
+        ROW.replace("|42|", "|4x2|"),
+        ROW.replace("|42|", "||"),
+        ROW.replace("1700000002", "now"),
+    ],
+)
+def test_a_row_that_does_not_parse_makes_the_whole_answer_unavailable(row):
+    """I7: half a list looks like a fleet that died."""
+    with pytest.raises(Unavailable):
+        parse([ROW, row, ROW]) if row else tmux_rows.server_id(row)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a.b", "a:b", "-a", "=a", "a b", "a;b", "#{pid}", "é", "a\n", "%1", "x" * 97, "$1"]
+)
+def test_a_name_that_tmux_would_read_otherwise_never_leaves(name):
+    """T21, T22, I2."""
+    with pytest.raises(Refused):
+        tmux_text.exact(name)
+
+
+def test_a_target_is_exact_to_the_colon():
+    assert tmux_text.exact("a-one") == "=a-one:"
+
+
+@pytest.mark.parametrize("field", ["session", "pane", "run"])
+def test_every_word_of_a_reference_is_checked_before_it_is_said(field):
+    bad = PaneRef(
+        **{**{f: getattr(REF, f) for f in ("server", "session", "pane", "pid", "run")}, field: "x;y"}
+    )
+    for say in (tmux_text.kill, lambda ref: tmux_text.press(ref, ["Enter"])):
+        with pytest.raises(Refused):
+            say(bad)
+
+
+def test_an_environment_name_or_a_script_name_that_is_not_one_is_refused():
+    good = {"run": "r1", "log": "/l", "project": "cafe", "env": {}}
+    with pytest.raises(Refused):
+        tmux_text.create("a-one", "launch-a.sh", **{**good, "env": {"A;B": "x"}})
+    for script in ("../x.sh", "a b.sh", "x;y.sh", ""):
+        with pytest.raises(Refused):
+            tmux_text.create("a-one", script, **good)
+
+
+def test_a_quoted_word_stays_on_one_line():
+    assert "\n" not in tmux_text.quote("a\nb\r\t'x'")
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("plain", "plain"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x1b[201~x", "[201~x"),
+        ("\x03\x7f\x9b\x00", ""),
+        ("\té\n", "\té\n"),
+    ],
+)
+def test_what_is_typed_is_text_and_never_a_keystroke(text, typed):
+    """I10."""
+    assert tmux_text.typable(text) == typed
+    assert tmux_text.typable(typed) == typed
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ("acted", ""),
+        ("held 100|1700000000|||||0|", "pane is gone"),
+        ("held 100|1700000000|%3|42|r1|1|0|a-one", "pane is dead"),
+        ("held 100|1700000000|%3|42|r1|0|1|a-one", "pane is in copy mode"),
+        ("held 100|1700000000|%3|42|r2|0|0|a-one", "another run"),
+        ("held 100|1700000000|%3|43|r1|0|0|a-one", "another run"),
+        ("held 100|1700000000|%3|42|r1|0|0|renamed", "the session was renamed"),
+        ("held 101|1700000000|%3|42|r1|0|0|a-one", "another server"),
+        (None, "tmux refused: no space"),
+    ],
+)
+def test_a_guard_that_held_says_what_it_saw(seen, why):
+    assert tmux_text.reason(seen, REF, "no space") == why
+
+
+def test_an_answer_without_its_last_marker_is_no_answer():
+    batch = Batch(["one", "two"])
+    nonce = batch.last.split()[0]
+    whole = ["text", f"{nonce} 0", "more", "lines", f"{nonce} 1", batch.last]
+    assert batch.read(whole) == ("text", "more\nlines")
+    assert batch.read(whole[2:]) == (None, "more\nlines")
+    assert batch.read([f"{nonce} 0", batch.last]) == ("", None)
+    for cut in range(len(whole)):
+        assert batch.read(whole[:cut]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("tmux 3.3a", (3, 3)), ("tmux next-3.6", (3, 6)), ("tmux 3.2", (3, 2)), ("tmux master", (99, 0))],
+)
+def test_versions_are_read_as_tmux_writes_them(text, version):
+    assert parse_version(text) == version
+
+
+def test_a_tmux_too_old_is_refused_with_what_to_install():
+    with pytest.raises(Unavailable, match=r"tmux 2\.9a is too old: install tmux 3\.2"):
+        parse_version("tmux 2.9a")
+
+
+def test_a_log_over_its_cap_is_copied_aside_and_emptied_in_place(tmp_path):
+    log = tmp_path / "x.log"
+    with log.open("ab") as pipe:
+        for text in (b"one", b"two", b"three", b"four", b"five"):
+            pipe.write(text)
+            pipe.flush()
+            assert rotate(str(log), cap=2, keep=3)
+            assert log.stat().st_size == 0
+        pipe.write(b"on")
+    assert not rotate(str(log), cap=2)
+    assert [(tmp_path / f"x.log.{n}").read_bytes() for n in (1, 2, 3)] == [b"five", b"four", b"three"]
+    assert not (tmp_path / "x.log.4").exists()
+    assert not rotate(str(tmp_path / "none.log"), cap=0)
+
+
+def test_a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields():
+    text = b"7 (a) b (c)) S 1 5 6 0 5 0 0 0 0 0 100 50 0 0 20 0 1 0 999 1 2"
+    row = procfs.parse(text)
+    assert (row.pid, row.name, row.state, row.ppid, row.pgrp, row.sid, row.tpgid, row.start) == (
+        7, "a) b (c)", "S", 1, 5, 6, 5, 999,
+    )  # fmt: skip
+    assert procfs.parse(b"") is None
