@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.transcripts.entries import Entry, Role, clock, content_text, short_json
+from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, short_json
 from fleet.transcripts.tail import Feed
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
 
@@ -152,7 +152,7 @@ def entries(line: dict[str, Any]) -> Iterator[Entry]:
             total = (
                 json.dumps(info.get("total_token_usage"), sort_keys=True) if isinstance(info, dict) else ""
             )
-            yield Entry(at, Role.SYSTEM, "usage", counts=counts, message=f"usage {total}")
+            yield Entry(at, Role.SYSTEM, USAGE, counts=counts, message=f"usage {total}")
     elif kind == "compacted":
         yield Entry(at, Role.SYSTEM, "conversation compacted")
 

@@ -11,6 +11,9 @@ from typing import Any
 from fleet.transcripts.usage import Counts
 
 
+USAGE = "usage"  # the text of an event that tells tokens and nothing else
+
+
 class Role(StrEnum):
     """Whose event it is. The words are what stands in the second column."""
 

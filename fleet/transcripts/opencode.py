@@ -142,7 +142,39 @@ def stored_entries(path: str, session: str = "") -> Iterator[Entry]:
     )
     with closing(connect(path)) as connection:
         for ident, info, part in connection.execute(query, (session,)):
-            yield from _part({"id": ident, **_object(info)}, _object(part))
+            yield from part_entries({"id": ident, **_object(info)}, _object(part))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a message as the database holds it now; it is written again until it is finished."""
+
+    ident: str
+    session: str
+    directory: str
+    updated: int
+    info: dict[str, Any]
+    data: dict[str, Any]
+
+    @property
+    def finished(self) -> bool:
+        if self.data.get("type") == "tool":
+            return _object(self.data.get("state")).get("status") in ("completed", "error")
+        if self.info.get("role") == "assistant" and self.data.get("type") in ("text", "reasoning"):
+            return _time(self.data, "end") is not None
+        return True
+
+
+def parts_since(connection: sqlite3.Connection, updated: int) -> Iterator[Part]:
+    """Parts written or rewritten since then, in the order they happened."""
+    query = (
+        "select p.id, p.session_id, s.directory, p.time_updated, m.id, m.data, p.data"
+        " from part p join message m on p.message_id = m.id join session s on p.session_id = s.id"
+        " where p.time_updated >= ? order by m.time_created, m.id, p.id"
+    )
+    for ident, session, directory, changed, message, info, data in connection.execute(query, (updated,)):
+        told = {"id": message, **_object(info)}
+        yield Part(ident, session, _text(directory), number(changed), told, _object(data))
 
 
 def exported_entries(document: dict[str, Any]) -> Iterator[Entry]:
@@ -150,7 +182,7 @@ def exported_entries(document: dict[str, Any]) -> Iterator[Entry]:
     for message in document.get("messages") or ():
         info = _object(message.get("info")) if isinstance(message, dict) else {}
         for part in (message.get("parts") or ()) if info else ():
-            yield from _part(info, _object(part))
+            yield from part_entries(info, _object(part))
 
 
 def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
@@ -163,7 +195,8 @@ def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
         count_message(ledger, source, _text(told.get("id")) or f"{path}:{index}", told)
 
 
-def _part(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
+def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
+    """The readable events of one part of a message."""
     kind, state = part.get("type"), _object(part.get("state"))
     speaker = Role.USER if info.get("role") == "user" else Role.ASSISTANT
     at = _time(part, "start") or _time(state, "start") or _time(info)

@@ -16,11 +16,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.core.model import Fleet
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.usage import Source
 
 HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
-SHARED = "shared"
+SHARED = "(shared)"  # cannot be the name of an agent
 EXPORT = "opencode-export"
 
 _HOMES: Mapping[str, Callable[[Mapping[str, str]], tuple[str, ...]]] = {
@@ -55,12 +56,17 @@ class Wanted:
 
 
 def head_bytes(path: str) -> bytes:
-    """The opening of a file; nothing when it cannot be read."""
+    """The opening of a file; nothing when it cannot be read. A pipe in a file's place is never waited for."""
     try:
-        with open(path, "rb") as handle:
-            return handle.read(HEAD_BYTES)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
+    try:
+        return os.pread(handle, HEAD_BYTES, 0)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
 
 
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
@@ -148,6 +154,19 @@ def _near(source: Source, agent: Wanted) -> bool:
         return source.cwd in agent.directories
     folders = {claude.slug(directory) for directory in agent.directories}
     return source.kind == claude.KIND and not folders.isdisjoint(source.path.split(os.sep))
+
+
+def wanted_of(
+    fleet: Fleet, environ: Mapping[str, str], sessions: Mapping[str, Iterable[str]]
+) -> tuple[Wanted, ...]:
+    """The agents of a fleet, with the environment their CLIs get and the session ids known for them."""
+    found = []
+    for agent in fleet.agents:
+        backend = fleet.backend_of(agent)
+        env = {**environ, **dict(backend.env), **dict(agent.env)}
+        known = frozenset(sessions.get(agent.name, ()))
+        found.append(Wanted(agent.name, backend.transcript, agent.dir, agent.log_signature, known, env))
+    return tuple(found)
 
 
 def sharing(wanted: Iterable[Wanted]) -> tuple[tuple[str, ...], ...]:

@@ -165,6 +165,16 @@ class Ledger:
             return total > known[0]
         return (counts, self.sources[known[3]].path) > (known[2], self.sources[source].path)
 
+    def dump(self) -> list[tuple[int, str, str, Four, str, str, bool]]:
+        """Every counted message as the arguments of `add`, for another process to take over."""
+        places = {id(cell): place for place, cell in self.cells.items()}
+        rows = []
+        for ident, (_, request, counts, source, cell) in self._best.items():
+            _, model, day = places[id(cell)]
+            name = ident.removesuffix(f"\x00{request}")
+            rows.append((source, name, request, counts, model, day, request == _SIDE))
+        return rows
+
     def by_source(self) -> list[Cells]:
         """The cells of each source, in the order of `sources`; nothing where nothing was used."""
         heaps: list[Cells] = [{} for _ in self.sources]

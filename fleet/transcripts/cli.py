@@ -1,0 +1,273 @@
+"""agentlog: what agents said and did, readable; and what it took, in tokens.
+
+    agentlog.py render FILE             a transcript of claude, codex or opencode, as text or a page
+    agentlog.py follow NAME             what an agent of agents.toml says from now on
+    agentlog.py follow-all              the same for all agents, into <log_dir>/clean/<name>.log
+    agentlog.py list                    which transcripts there are, and whose
+    agentlog.py usage PATH...           tokens in any transcripts, every message counted once
+
+`render` and `usage` need no agents.toml. Colour only on a terminal, and never with NO_COLOR. Secrets
+are taken out of everything that is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fleet.transcripts.places import sniff
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+    from fleet.transcripts.render import View
+
+POLL_S = 0.5
+BACK = 1 << 18  # how much of what is already there `follow` shows first
+
+
+class Trouble(Exception):
+    """What was asked cannot be done; the sentence says why and what to do."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. 0 fine, 1 not as desired, 2 usage or config."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except Trouble as trouble:
+        print(f"error: {trouble}", file=sys.stderr)
+        return trouble.code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is its right
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line, as `--help` shows it."""
+    parser = argparse.ArgumentParser(
+        "agentlog.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    render = commands.add_parser("render", help="a transcript as text or as a page")
+    render.add_argument("file", metavar="FILE")
+    render.add_argument("--html", metavar="OUT", help="write a self-contained page instead")
+    follow = commands.add_parser("follow", help="what an agent says from now on")
+    follow.add_argument("name", metavar="NAME")
+    follow_all = commands.add_parser("follow-all", help="all agents, into <log_dir>/clean/<name>.log")
+    follow_all.add_argument("--once", action="store_true", help="write what is new and leave")
+    listing = commands.add_parser("list", help="which transcripts there are, and whose")
+    listing.add_argument("--json", action="store_true")
+    usage = commands.add_parser("usage", help="tokens in any transcripts, every message counted once")
+    usage.add_argument(
+        "paths", metavar="PATH", nargs="*", help="files or directories (default: all CLIs' own)"
+    )
+    usage.add_argument("--json", action="store_true")
+    usage.add_argument("--cost", action="store_true", help="US dollars, by the price table")
+    usage.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="processes (default: as many as help)"
+    )
+    for command, run in (
+        (render, _render), (follow, _follow), (follow_all, _follow_all), (listing, _list), (usage, _usage),
+    ):  # fmt: skip
+        command.set_defaults(run=run)
+        if command is not usage:
+            command.add_argument("--config", metavar="PATH", help="the fleet's file (default: ./agents.toml)")
+    for command in (render, follow, follow_all):
+        command.add_argument("--since", metavar="WHEN", help="an age (90s, 30m, 2h, 3d) or an ISO instant")
+        command.add_argument("--grep", metavar="REGEX", help="only events that match")
+        command.add_argument("--tools", action="store_true", help="what tools got and gave, whole")
+        command.add_argument("--thinking", action="store_true", help="thinking too")
+    return parser
+
+
+def _render(args: argparse.Namespace) -> int:
+    from fleet.transcripts.follow import file_entries
+    from fleet.transcripts.render import Renderer, page
+
+    kind = _kind(args.file)
+    renderer = Renderer(_view(args))
+    try:
+        entries = file_entries(args.file, kind)
+        if args.html:
+            name = os.path.basename(args.file)
+            text = page(entries, renderer, title=f"Transcript {name}", note=f"{kind} · {name}")
+            _write(args.html, text)
+            print(f"wrote {args.html}", file=sys.stderr)
+        else:
+            for line in renderer.lines(entries):
+                print(line)
+    except (OSError, ValueError) as fault:
+        if isinstance(fault, BrokenPipeError):
+            raise
+        raise Trouble(f"{args.file}: {fault}") from None
+    return 0
+
+
+def _kind(path: str) -> str:
+    """The format of a file; says what is wrong with one that has none."""
+    if not os.path.exists(path):
+        raise Trouble(f"{path}: there is no such file", 2)
+    if os.path.isdir(path):
+        raise Trouble(f"{path}: is a directory; give one transcript (`agentlog.py list` shows them)", 2)
+    kind = sniff(path)
+    if not kind:
+        raise Trouble(
+            f"{path}: is no transcript that can be read; expected JSON lines of claude or codex, opencode's"
+            " database, or what `opencode export` prints"
+        )
+    return kind
+
+
+def _view(args: argparse.Namespace, *, colour: bool | None = None) -> View:
+    import re
+
+    from fleet.core.text import secret_values
+    from fleet.transcripts.render import View
+
+    try:
+        pattern = re.compile(args.grep) if args.grep else None
+    except re.error as fault:
+        raise Trouble(f"--grep {args.grep}: {fault}; expected a regular expression", 2) from None
+    terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    since = parse_since(args.since, time.time()) if args.since else None
+    secrets = secret_values(os.environ)
+    return View(args.tools, args.thinking, since, pattern, terminal if colour is None else colour, secrets)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def parse_since(text: str, now: float) -> float:
+    """An age or an instant as seconds since the epoch."""
+    from fleet.transcripts.entries import clock
+
+    if text[-1:] in _UNITS and text[:-1].replace(".", "", 1).isdecimal():
+        return now - float(text[:-1]) * _UNITS[text[-1]]
+    at = clock(text)
+    if at is None:
+        raise Trouble(f"--since {text}: expected an age such as 90s, 30m, 2h, 3d, or 2026-11-16T08:00:00Z", 2)
+    return at
+
+
+def _fleet(args: argparse.Namespace) -> Fleet:
+    from fleet import config
+
+    engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    path, _ = config.find(args.config, engine, os.getcwd())
+    try:
+        return config.load(path)
+    except config.ConfigError as error:
+        raise Trouble("\n".join(error.lines()), 2) from None
+
+
+def _wanted(fleet: Fleet) -> tuple[Any, ...]:
+    from fleet.transcripts.places import wanted_of
+
+    sessions: dict[str, list[str]] = {}
+    for agent in fleet.agents:
+        try:
+            with open(os.path.join(fleet.log_dir, "state", f"{agent.name}.id"), encoding="utf-8") as handle:
+                sessions[agent.name] = [handle.read(200).strip()]
+        except (OSError, UnicodeDecodeError):
+            continue
+    return wanted_of(fleet, os.environ, sessions)
+
+
+def _follow(args: argparse.Namespace) -> int:
+    from fleet.transcripts.entries import Entry
+    from fleet.transcripts.follow import Follower
+    from fleet.transcripts.render import Renderer
+
+    fleet = _fleet(args)
+    if fleet.agent(args.name) is None:
+        names = ", ".join(agent.name for agent in fleet.agents)
+        raise Trouble(f"no agent is called {args.name!r}; known: {names}", 2)
+    renderer = Renderer(_view(args))
+
+    def tell(name: str, entry: Entry) -> None:
+        if name == args.name:
+            for line in renderer.lines([entry]):
+                print(line)
+
+    follower = Follower(_wanted(fleet), back=BACK)
+    while True:
+        follower.poll(tell)
+        sys.stdout.flush()
+        time.sleep(POLL_S)
+
+
+def _follow_all(args: argparse.Namespace) -> int:
+    from fleet.transcripts.cleanlogs import CleanLogs
+
+    fleet = _fleet(args)
+    logs = CleanLogs(os.path.join(fleet.log_dir, "clean"), _view(args, colour=False))
+    while True:
+        logs.poll(_wanted(fleet))
+        if args.once:
+            return 0
+        time.sleep(POLL_S)
+        fleet = _reload(args, fleet)
+
+
+def _reload(args: argparse.Namespace, fleet: Fleet) -> Fleet:
+    """The file is the truth, also for a follower that runs for days; a broken one changes nothing."""
+    try:
+        return _fleet(args)
+    except Trouble:
+        return fleet
+
+
+def _list(args: argparse.Namespace) -> int:
+    from fleet.transcripts.listing import rows_of
+
+    rows = list(rows_of(_wanted(_fleet(args))))
+    if args.json:
+        import json
+
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    for row in rows:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["modified"]))
+        print(f"{row['agent']:<16} {row['kind']:<9} {when}  {row['size']:>13,}  {row['path']}")
+    if not rows:
+        print("no transcript of any agent was found", file=sys.stderr)
+    return 0
+
+
+def _usage(args: argparse.Namespace) -> int:
+    from fleet.transcripts.price import PriceBook
+    from fleet.transcripts.totals import jobs_for, own_places, report, summary
+
+    missing = [path for path in args.paths if not os.path.exists(path)]
+    if missing:
+        raise Trouble(f"{missing[0]}: there is no such file or directory", 2)
+    jobs, unread = jobs_for(args.paths or own_places(os.environ))
+    if args.paths and not jobs:
+        raise Trouble(f"{args.paths[0]}: holds no transcript that can be read")
+    document = summary(jobs, args.jobs, PriceBook() if args.cost else None)
+    document["unread"] = unread
+    if args.json:
+        import json
+
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for line in report(document):
+            print(line)
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(text)

@@ -1,0 +1,140 @@
+"""Finding the files that may be an agent's, without listing what has not changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fleet.transcripts import claude, codex
+from fleet.transcripts.places import Wanted, describe
+from fleet.transcripts.tail import Ident
+from fleet.transcripts.usage import Source
+
+_RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a directory held when it was last listed."""
+
+    stamp: int
+    files: tuple[tuple[str, int], ...]  # path and inode
+    folders: tuple[str, ...]
+
+
+_EMPTY = Folder(-1, (), ())
+
+
+class Finder:
+    """Lists a directory again only when it changed.
+
+    `known` says which files were read before: they are found under any name, so that a rotated file is
+    read to its end.
+    """
+
+    def __init__(self, known: Callable[[Ident], bool] = lambda _: False) -> None:
+        self._known = known
+        self._folders: dict[str, Folder] = {}
+        self._heads: dict[tuple[str, int], Source] = {}
+
+    def files(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str, os.stat_result]]:
+        """Every file that may be an agent's, with its state now."""
+        for path, kind in dict.fromkeys(self._paths(wanted)):
+            try:
+                found = os.stat(path)
+            except OSError:
+                continue
+            if stat.S_ISREG(found.st_mode):
+                yield path, kind, found
+
+    def _paths(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str]]:
+        directories = {name for agent in wanted for name in agent.directories}
+        sessions = {session for agent in wanted for session in agent.sessions}
+        for agent in wanted:
+            if agent.kind == claude.KIND:
+                for path in self._claude_paths(agent):
+                    yield path, claude.KIND
+            elif agent.kind == codex.KIND:
+                for home in agent.homes:
+                    for path, inode in self._walk(os.path.join(home, "sessions"), depth=3):
+                        if self._ours(path, inode, directories, sessions):
+                            yield path, codex.KIND
+
+    def _ours(self, path: str, inode: int, directories: set[str], sessions: set[str]) -> bool:
+        """Codex keeps all projects together; a rollout that is nobody's is opened once and never again."""
+        source = self._foreign(path, inode)
+        return not source.cwd or source.cwd in directories or source.session in sessions
+
+    def _foreign(self, path: str, inode: int) -> Source:
+        known = self._heads.get((path, inode))
+        if known is None or not known.cwd:
+            known = self._heads[path, inode] = describe(path, codex.KIND)
+        return known
+
+    def _claude_paths(self, agent: Wanted) -> Iterator[str]:
+        """Files in the folder of the agent's directory, and its sessions wherever else they lie."""
+        missing = set(agent.sessions)
+        for home in agent.homes:
+            projects = os.path.join(home, "projects")
+            for folder in dict.fromkeys(claude.slug(directory) for directory in agent.directories):
+                for path, _ in self._walk(os.path.join(projects, folder), depth=2):
+                    missing.discard(claude.session_of(path))
+                    yield path
+        for home in agent.homes if missing else ():
+            projects = os.path.join(home, "projects")
+            for folder in self._list(projects).folders:
+                for session in missing:
+                    path = os.path.join(folder, f"{session}.jsonl")
+                    if os.path.exists(path):
+                        yield path
+                        yield from (p for p, _ in self._walk(os.path.join(folder, session), depth=1))
+
+    def _walk(self, root: str, depth: int) -> Iterator[tuple[str, int]]:
+        """Transcripts below a folder: what is called so, and what was read before it was rotated away."""
+        folder = self._list(root)
+        yield from folder.files
+        if depth:
+            for name in folder.folders:
+                yield from self._walk(name, depth - 1)
+
+    def _list(self, path: str) -> Folder:
+        """A folder's content, read again only when the folder changed."""
+        try:
+            state = os.stat(path)
+        except OSError:
+            return _EMPTY
+        known = self._folders.get(path)
+        if known is not None and known.stamp == state.st_mtime_ns:
+            return known
+        files, folders = [], []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    elif entry.name.endswith(".jsonl") or self._known((state.st_dev, entry.inode())):
+                        files.append((entry.path, entry.inode()))
+        except OSError:
+            return _EMPTY
+        settled = time.time_ns() - state.st_mtime_ns > _RACY_NS
+        found = Folder(state.st_mtime_ns if settled else -1, tuple(sorted(files)), tuple(sorted(folders)))
+        self._folders[path] = found
+        return found
+
+
+def files_below(paths: Iterable[str]) -> Iterator[str]:
+    """Every transcript file among some files and directories, each once, in a stable order."""
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        for root, folders, names in os.walk(path):
+            folders.sort()
+            yield from (
+                os.path.join(root, name)
+                for name in sorted(names)
+                if name.endswith((".jsonl", ".json", ".db"))
+            )

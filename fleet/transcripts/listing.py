@@ -1,0 +1,38 @@
+"""Which transcripts there are, and whose."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.transcripts import opencode
+from fleet.transcripts.finder import Finder
+from fleet.transcripts.places import SHARED, Wanted, describe, mentions, owner
+
+
+def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
+    """One row a transcript, newest first, and one for each database that agents use."""
+    rows = []
+    for path, kind, stat in Finder().files(wanted):
+        source = describe(path, kind)
+        name = owner(source, wanted, mentions)
+        if name:
+            rows.append(_row(name.strip("()") if name == SHARED else name, kind, source.session, path, stat))
+    for agent in wanted:
+        for home in agent.homes if agent.kind == opencode.KIND else ():
+            path = opencode.database(home)
+            if os.path.exists(path):
+                rows.append(_row(agent.name, opencode.KIND, "", path, os.stat(path)))
+    yield from sorted(rows, key=lambda row: -row["modified"])
+
+
+def _row(agent: str, kind: str, session: str, path: str, stat: os.stat_result) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "kind": kind,
+        "session": session,
+        "size": stat.st_size,
+        "modified": stat.st_mtime,
+        "path": path,
+    }

@@ -1,0 +1,258 @@
+"""Which tokens belong to which phase: a baseline when it begins, the difference when it ends.
+
+Level-triggered: `observe` is told which phase is running and makes the books agree, whether a phase has
+just begun, goes on, or ended while nobody looked. The order of writes makes every crash harmless: the
+finished record is saved with the books, then appended to the log, then struck from the books; a restart
+finds it still there and appends it if, and only if, the log does not have it yet.
+
+Baselines are kept by day, so that an old transcript which the CLI throws away meanwhile takes nothing
+from what the phase used; days long past are kept as one. Whose a session was is remembered too: an agent
+that starts a new conversation keeps the old one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from fleet.transcripts.meter import Meter, Tally
+from fleet.transcripts.places import Wanted
+from fleet.transcripts.tokenlog import Prices, Record, TokenLog, make_record
+from fleet.transcripts.usage import Cells, Counts, add_cells, cells_beyond, number
+
+BOOKS = "tokens"  # the name of our document in the store
+SLICE = 32 << 20  # bytes a tick may spend on catching up with transcripts
+_KEEP_CLAIMS = 2_000
+_DAYS_APART_S = 7 * 86_400.0
+_EARLIER = "earlier"
+
+
+class Store(Protocol):
+    """Documents that survive us."""
+
+    def load(self, name: str) -> dict[str, Any] | None: ...
+
+    def save(self, name: str, data: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The phase run under way. `limited_since` None: nobody is limited at the moment."""
+
+    run: str
+    phase: str
+    start: float
+    base: Mapping[str, Cells | None]
+    shared: Cells
+    limited_s: float = 0.0
+    limited_since: float | None = None
+
+    def limited_until(self, now: float) -> float:
+        running = now - self.limited_since if self.limited_since is not None else 0.0
+        return self.limited_s + max(0.0, running)
+
+
+class PhaseMeter:
+    """Keeps the books of the running phase, and writes one record when it is over."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: TokenLog,
+        prices: Prices,
+        *,
+        meter: Meter | None = None,
+        run_id: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._prices = prices
+        self._meter = meter or Meter()
+        self._run_id = run_id
+        self._books: dict[str, Any] | None = None
+
+    def observe(
+        self,
+        phase: str | None,
+        wanted: Sequence[Wanted],
+        now: float,
+        *,
+        limited: bool = False,
+        changed_at: float | None = None,
+        budget: int | None = SLICE,
+    ) -> list[Record]:
+        """Make the books agree with the phase that runs now (None: none does). Returns what was written.
+
+        `changed_at` is when the running phase began, where that is known: one that ended while nobody looked
+        then ends at that moment instead of now. `limited`: some agent waits for its usage limit.
+        """
+        written = self.recover()
+        wanted = self._with_claims(wanted)
+        if not self._meter.sweep(wanted, budget):
+            return written  # still catching up; nothing can be said yet
+        running = self.running()
+        if running is not None and running.phase != phase:
+            ended = changed_at if changed_at is not None and running.start <= changed_at <= now else now
+            written += self.end(running.phase, ended, wanted)
+            running = None
+        if phase is None:
+            return written
+        if running is None:
+            self.begin(phase, now, wanted)
+            running = self.running()
+        if running is not None:
+            self._save(open=_pack(self._watch(running, wanted, now, limited=limited)))
+        return written
+
+    def begin(self, phase: str, now: float, wanted: Sequence[Wanted]) -> None:
+        """Take the baseline. A run of the same phase that is open goes on instead."""
+        running = self.running()
+        if running is not None and running.phase == phase:
+            return
+        tally = self._tally(wanted)
+        base = {name: _fold(cells, now) for name, cells in tally.agents.items()}
+        self._save(open=_pack(Open(self._run_id(), phase, now, base, _fold(tally.shared, now) or {})))
+
+    def end(self, phase: str, now: float, wanted: Sequence[Wanted]) -> list[Record]:
+        """Write the record of that phase, once; nothing when no run of it is open."""
+        running = self.running()
+        if running is None or running.phase != phase:
+            return []
+        record = self._record(running, now, self._tally(wanted))
+        self._save(open=None, pending=[*self._load().get("pending", ()), record])
+        return self.recover()
+
+    def recover(self) -> list[Record]:
+        """Append records that were finished but may not have reached the log. Safe at any moment."""
+        pending = self._load().get("pending") or []
+        written = [record for record in pending if self._log.write(record)]
+        if pending:
+            self._save(pending=[])
+        return written
+
+    def live(self, wanted: Sequence[Wanted], now: float) -> Record | None:
+        """The record the running phase would get if it ended now. Changes nothing."""
+        running = self.running()
+        if running is None:
+            return None
+        wanted = self._with_claims(wanted, keep=False)
+        return {**self._record(running, now, self._tally(wanted)), "live": True}
+
+    def running(self) -> Open | None:
+        """The phase run under way, as the books have it."""
+        return _unpack(self._load().get("open"))
+
+    def _tally(self, wanted: Sequence[Wanted]) -> Tally:
+        self._meter.sweep(wanted)
+        return self._meter.tally(wanted)
+
+    def _record(self, running: Open, now: float, tally: Tally) -> Record:
+        used: dict[str, Cells | None] = {}
+        for name, cells in tally.agents.items():
+            folded = _fold(cells, running.start)
+            known = folded is not None and name in running.base
+            used[name] = cells_beyond(folded or {}, running.base[name] or {}) if known else None
+        return make_record(
+            run=running.run,
+            phase=running.phase,
+            start=running.start,
+            end=now,
+            limited_s=running.limited_until(now),
+            used=used,
+            shared=cells_beyond(_fold(tally.shared, running.start) or {}, running.shared),
+            prices=self._prices,
+        )
+
+    def _watch(self, running: Open, wanted: Sequence[Wanted], now: float, *, limited: bool) -> Open:
+        """Mind the limit clock, and give an agent that joined late a baseline of its own."""
+        if limited and running.limited_since is None:
+            running = replace(running, limited_since=now)
+        elif not limited and running.limited_since is not None:
+            running = replace(running, limited_s=running.limited_until(now), limited_since=None)
+        if all(agent.name in running.base for agent in wanted):
+            return running
+        tally = self._meter.tally(wanted).agents
+        late = {name: _fold(cells, running.start) for name, cells in tally.items()}
+        return replace(running, base={**late, **running.base})
+
+    def _with_claims(self, wanted: Sequence[Wanted], *, keep: bool = True) -> list[Wanted]:
+        """Agents with every session they are known to have had."""
+        claims: dict[str, str] = dict(self._load().get("claims") or {})
+        fresh = {
+            session: agent.name
+            for agent in wanted
+            for session in sorted(agent.sessions)
+            if session not in claims
+        }
+        if fresh:
+            claims.update(fresh)
+            if keep:
+                self._save(claims=dict(list(claims.items())[-_KEEP_CLAIMS:]))
+        had: dict[str, set[str]] = {}
+        for session, name in claims.items():
+            had.setdefault(name, set()).add(session)
+        return [replace(a, sessions=a.sessions | frozenset(had.get(a.name, ()))) for a in wanted]
+
+    def _load(self) -> dict[str, Any]:
+        if self._books is None:
+            self._books = self._store.load(BOOKS) or {}
+        return self._books
+
+    def _save(self, **changes: Any) -> None:
+        books = {**self._load(), **changes}
+        if books != self._books:
+            self._store.save(BOOKS, books)
+            self._books = books
+
+
+def _fold(cells: Cells | None, start: float) -> Cells | None:
+    """The same figures with all days well before `start` put together: the books stay small."""
+    if cells is None:
+        return None
+    first = datetime.fromtimestamp(start - _DAYS_APART_S, UTC).strftime("%Y-%m-%d")
+    folded: Cells = {}
+    for (model, day), counts in cells.items():
+        add_cells(folded, {(model, _EARLIER if day < first else day): counts})
+    return folded
+
+
+def _pack(running: Open) -> dict[str, Any]:
+    return {
+        "run": running.run,
+        "phase": running.phase,
+        "start": running.start,
+        "base": {name: _pack_cells(cells) for name, cells in running.base.items()},
+        "shared": _pack_cells(running.shared),
+        "limited_s": running.limited_s,
+        "limited_since": running.limited_since,
+    }
+
+
+def _pack_cells(cells: Cells | None) -> list[list[Any]] | None:
+    if cells is None:
+        return None
+    return [[model, day, *counts.as_dict().values()] for (model, day), counts in sorted(cells.items())]
+
+
+def _unpack(data: Any) -> Open | None:
+    if not isinstance(data, dict):
+        return None
+    since = data.get("limited_since")
+    return Open(
+        run=str(data.get("run")),
+        phase=str(data.get("phase")),
+        start=float(data.get("start") or 0.0),
+        base={name: _unpack_cells(rows) for name, rows in (data.get("base") or {}).items()},
+        shared=_unpack_cells(data.get("shared")) or {},
+        limited_s=float(data.get("limited_s") or 0.0),
+        limited_since=float(since) if isinstance(since, int | float) else None,
+    )
+
+
+def _unpack_cells(rows: Any) -> Cells | None:
+    if rows is None:
+        return None
+    return {(str(row[0]), str(row[1])): Counts(*(number(value) for value in row[2:6])) for row in rows}

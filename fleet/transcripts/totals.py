@@ -1,0 +1,107 @@
+"""The tokens in any heap of transcripts, whoever wrote them and wherever they lie."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fleet.transcripts import claude, codex, opencode
+from fleet.transcripts.finder import files_below
+from fleet.transcripts.parallel import Job, read_all
+from fleet.transcripts.places import EXPORT, sniff
+from fleet.transcripts.price import PriceBook
+from fleet.transcripts.report import shown
+from fleet.transcripts.tokenlog import sum_costs
+from fleet.transcripts.usage import FIELDS, Counts, Ledger, sum_counts
+
+_WORTH_A_PROCESS = 64 << 20  # bytes; below that a second process costs more than it brings
+
+
+def own_places(env: Mapping[str, str]) -> list[str]:
+    """Where the CLIs keep their transcripts on this machine."""
+    places = [os.path.join(home, "projects") for home in claude.homes(env)]
+    places += [os.path.join(home, "sessions") for home in codex.homes(env)]
+    places += [opencode.database(home) for home in opencode.homes(env)]
+    return [place for place in places if os.path.exists(place)]
+
+
+def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
+    """Files with their format, each file once, and those whose format nobody knows."""
+    jobs, unread, seen = [], [], set()
+    for path in files_below(paths):
+        real = os.path.realpath(path)
+        if real in seen:
+            continue
+        seen.add(real)
+        kind = sniff(path)
+        if kind:
+            jobs.append((path, kind))
+        elif path.endswith(".jsonl") and os.path.isfile(path) and os.path.getsize(path):
+            unread.append(path)
+    return jobs, unread
+
+
+def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> dict[str, Any]:
+    """Totals, and the same by model, day and kind of CLI."""
+    size = sum(os.path.getsize(path) for path, _ in jobs)
+    if processes <= 0:
+        processes = min(os.cpu_count() or 1, 1 + size // _WORTH_A_PROCESS, 8)
+    ledger = read_all([job for job in jobs if job[1] != EXPORT], processes).ledger
+    for path in (path for path, kind in jobs if kind == EXPORT):
+        _add_export(ledger, path)
+    models: dict[str, Counts] = {}
+    days: dict[str, Counts] = {}
+    kinds: dict[str, Counts] = {}
+    for source, cells in zip(ledger.sources, ledger.by_source(), strict=True):
+        for (model, day), counts in cells.items():
+            for heap, key in ((models, model), (days, day), (kinds, source.kind)):
+                heap[key] = heap.get(key, Counts()).plus(counts)
+    document: dict[str, Any] = {
+        "total": sum_counts(models.values()).as_dict(),
+        "by_model": {name: models[name].as_dict() for name in sorted(models)},
+        "by_day": {name: days[name].as_dict() for name in sorted(days)},
+        "by_cli": {name: kinds[name].as_dict() for name in sorted(kinds)},
+        "files": len(jobs),
+        "messages": ledger.messages(),
+        "bytes": size,
+    }
+    if prices:
+        costs = {name: prices.cost(name, counts) for name, counts in models.items()}
+        document["cost"] = {"total": sum_costs(costs.values()), "by_model": costs}
+        document["prices"] = sorted(prices.sources)
+    return document
+
+
+def _add_export(ledger: Ledger, path: str) -> None:
+    try:
+        with open(path, "rb") as handle:
+            document = json.loads(handle.read().decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return
+    if isinstance(document, dict):
+        opencode.count_export(ledger, path, document)
+
+
+def report(document: dict[str, Any]) -> Iterator[str]:
+    """The same for people: a line a model, and the total."""
+    costs = document.get("cost")
+    header = ["model", *FIELDS, "TOTAL", *(["USD"] if costs else [])]
+    rows = [[*_cells(name, c), *_cost(costs, name)] for name, c in document["by_model"].items()]
+    if len(rows) != 1:
+        money = [shown(costs["total"], money=True)] if costs else []
+        rows.append([*_cells("TOTAL", document["total"]), *money])
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        figures = (text.rjust(room) for text, room in zip(row[1:], widths[1:], strict=True))
+        yield "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
+    yield f"{document['messages']:,} messages in {document['files']:,} files"
+
+
+def _cells(name: str, counts: dict[str, int]) -> list[str]:
+    return [name, *(f"{counts[field]:,}" for field in FIELDS), f"{sum(counts.values()):,}"]
+
+
+def _cost(costs: Any, name: str) -> list[str]:
+    return [shown(costs["by_model"].get(name), money=True)] if costs else []
