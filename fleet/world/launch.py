@@ -13,12 +13,14 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world.shell import fill, quote
 
+ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ARGUMENT_CAP = 120_000  # Linux refuses a single argument of 131,072 bytes
 
 # What any program may see of the environment that `up` was run in; everything else is by env_pass.
@@ -212,6 +214,10 @@ def _script(
         "AO_PROJECT": fleet.project_id,
         "AO_SESSION": session,
         "AO_SIGNALS": signals_dir,
+        "AO_PROJECT_DIR": fleet.project_dir,
+        "AO_LOG_DIR": fleet.log_dir,
+        "AO_ENGINE": ENGINE,  # for backends that are part of the engine, and hooks that call it
+        "AO_PYTHON": sys.executable,
     }
     given = {*env, *own_env}
     unwanted = sorted(n for n in _unwanted(server_names, tuple(passed)) if n not in given)
