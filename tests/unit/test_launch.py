@@ -205,7 +205,8 @@ def test_an_agent_sees_what_it_may_and_nothing_else(place, shell):
         "MY_KEY": "1", "MY_PROXY_URL": "2", "HOME": "/h", "LC_ALL": "C.UTF-8",
     }  # fmt: skip
     assert not {"OTHER_KEY", "CLAUDECODE", "TMUX", "TMUX_PANE", "AGENT_MODEL_builder"} & env.keys()
-    ours = {k: v for k, v in env.items() if k.startswith("AO_")}
+    places = {"AO_PROJECT_DIR", "AO_LOG_DIR", "AO_ENGINE", "AO_PYTHON"}
+    ours = {k: v for k, v in env.items() if k.startswith("AO_") and k not in places}
     assert ours == {
         "AO_RUN_ID": "run-1", "AO_AGENT": "builder", "AO_PROJECT": "cafe", "AO_SESSION": "t-builder",
         "AO_SIGNALS": "",
