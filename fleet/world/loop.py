@@ -7,17 +7,13 @@ is re-checked when it is done; what does not fit any more is left, and the next 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.decide_loop import decide_loop
-from fleet.core.done import read_done
 from fleet.core.loop import (
     Cancel,
     ClearMarker,
@@ -45,13 +41,11 @@ from fleet.world import git
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result
 from fleet.world.jobs import Children, Ended
 from fleet.world.phasebook import Entry, PhaseBook
+from fleet.world.phasefiles import MARKER, phase_trouble, places, read_status, write_marker
 from fleet.world.ports import Disk
-from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.world import House, World
 
-MARKER = "SEQUENCE-COMPLETE"
 TREE_JOB = "tree"
-STATUS_CAP = 64 << 10
 
 
 class LoopKeeper:
@@ -142,7 +136,9 @@ class LoopKeeper:
             jobs=self._jobs.keys(),
             alive=tuple(alive),
             taken=frozenset(taken),
-            next_trouble=self._next_trouble(fleet, loop, place.index + 1) if done and place else "",
+            next_trouble=phase_trouble(self._world.disk, fleet, loop, place.index + 1)
+            if done and place
+            else "",
             blind=tuple(blind),
         )
 
@@ -173,18 +169,12 @@ class LoopKeeper:
         return replace(view, history=self._history, fetched=fetched is not None, fetch_trouble=fetched or "")
 
     def _status(self, loop: Loop, phase: Phase, blind: list[str]) -> StatusView | None:
-        for path in _places(loop, phase.status):
-            try:
-                data = self._world.disk.read(path, STATUS_CAP)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                blind.append(
-                    f"{path}: {error.strerror or error}; a status file is a plain file of at most 64 KiB"
-                )
-                return None
-            return StatusView(path, hashlib.sha256(data).hexdigest()[:16], read_done(data, loop.done_marker))
-        return StatusView()
+        try:
+            return read_status(self._world.disk, loop, phase)
+        except OSError as error:
+            why = f"{error.strerror or error}; a status file is a plain file of at most 64 KiB"
+            blind.append(f"{error.filename or phase.status}: {why}")
+            return None
 
     def _inboxes(self, loop: Loop, view: GitView | None, blind: list[str]) -> tuple[InboxView, ...]:
         names = loop.handoff.inboxes
@@ -209,7 +199,7 @@ class LoopKeeper:
         return tuple(found)
 
     def _inbox(self, loop: Loop, name: str, tip: str, blind: list[str]) -> str | None:
-        for path in _places(loop, name):
+        for path in places(loop, name):
             try:
                 return git.blob_hash(self._world.disk.read(path), tip)
             except (FileNotFoundError, NotADirectoryError):
@@ -217,27 +207,6 @@ class LoopKeeper:
             except OSError as error:
                 blind.append(f"{path}: {error.strerror or error}")
                 return None
-        return ""
-
-    def _next_trouble(self, fleet: Fleet, loop: Loop, index: int) -> str:
-        """Why the kickoffs of that phase cannot be built; empty when they can, or when it is the end."""
-        if index >= len(loop.phases):
-            return ""
-        phase = loop.phases[index]
-        dirs = [
-            fleet.project_dir,
-            loop.handoff.repo,
-            os.path.join(loop.handoff.repo, loop.handoff.state_subdir),
-        ]
-        dirs += [a.dir for a in fleet.agents if a.kind == "loop"]
-        if not any(_is_file(self._world.disk, os.path.join(d, phase.plan)) for d in dirs):
-            return f"phase {phase.id}: plan {phase.plan} is in none of {', '.join(dict.fromkeys(dirs))}"
-        try:
-            for agent in fleet.agents:
-                if agent.kind == "loop":
-                    prompt_for(self._world.disk, fleet, agent, phase.id)
-        except NoPrompt as error:
-            return str(error)
         return ""
 
     # --- children -----------------------------------------------------------------------------------
@@ -306,7 +275,7 @@ class LoopKeeper:
     def _move(self, fleet: Fleet, loop: Loop, step: Move) -> str:
         """All kickoffs of the new phase are built once more before the record says that it has begun."""
         advancing = step.note.type == "phase.advanced"
-        why = self._next_trouble(fleet, loop, step.to.index) if advancing else ""
+        why = phase_trouble(self._world.disk, fleet, loop, step.to.index) if advancing else ""
         why = why or self.book(loop).move(step.expect, step.to)
         if not why:
             self._world.point("loop.moved")
@@ -314,8 +283,7 @@ class LoopKeeper:
         return why
 
     def _write_marker(self, step: WriteMarker) -> None:
-        said = {"completed": self._world.clock.wall(), "count": len(step.ids), "phases": list(step.ids)}
-        self._world.disk.write(self._marker, json.dumps(said).encode() + b"\n")
+        write_marker(self._world.disk, self._house.log_dir, step.ids, self._world.clock.wall())
         self._record(step.note)
 
     def _consume(self, loop: Loop, step: ConsumeTrigger) -> None:
@@ -338,18 +306,6 @@ class LoopKeeper:
         self._house.events.record(note.type, reason=note.reason, **facts)
 
 
-def _places(loop: Loop, name: str) -> tuple[str, ...]:
-    """Where a coordination file may lie: the state directory of the repository, then its root."""
-    handoff = loop.handoff
-    both = (os.path.join(handoff.repo, handoff.state_subdir, name), os.path.join(handoff.repo, name))
-    return tuple(dict.fromkeys(os.path.normpath(p) for p in both))
-
-
-def _is_file(disk: Disk, path: str) -> bool:
-    found = disk.stat(os.path.realpath(path))
-    return found is not None and not stat.S_ISDIR(found.mode)
-
-
 def _identity(disk: Disk, path: str) -> str:
     """Which file of that name it is; empty when there is none."""
     found = disk.stat(path)
@@ -361,12 +317,3 @@ def _said(ended: Ended) -> str:
         return f"ended at {ended.why}"
     lines = ended.output.decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:200] if lines else f"exit code {ended.code}"
-
-
-def watched_tip(disk: Disk, loop: Loop) -> str:
-    """The commit the loop watches now; empty when there is none to be seen."""
-    try:
-        view = git.Refs(disk).view(os.path.realpath(loop.handoff.repo), loop.handoff.branch)
-    except OSError:
-        return ""
-    return view.tip if view else ""

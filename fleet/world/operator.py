@@ -153,7 +153,7 @@ class Operator:
         running = any(s in sessions and not p.dead for s, p in panes.items())
         fresh = entry.place is None and entry.index is None and not entry.trouble
         if fresh or (entry.place is not None and starts_over(loop, bare=bare, running=running)):
-            from fleet.world.loop import watched_tip  # only a first start needs to read git
+            from fleet.world.phasefiles import watched_tip  # only a first start needs to read git
 
             tip = watched_tip(self.world.disk, loop)
             place = place_at(loop, 0, self.world.clock.wall(), commit=tip)

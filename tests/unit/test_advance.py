@@ -11,8 +11,9 @@ from fleet.core.loop import Place
 from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.journal.store import Store
 from fleet.world.jobs import Ended
-from fleet.world.loop import MARKER, LoopKeeper
+from fleet.world.loop import LoopKeeper
 from fleet.world.phasebook import PhaseBook
+from fleet.world.phasefiles import MARKER
 from fleet.world.world import House, World
 from tests.unit.loops import A, B, Crash, MemoryDisk, change, fleet, place
 

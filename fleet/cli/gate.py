@@ -1,0 +1,170 @@
+"""Run the gates of a phase by hand, the way the watchdog does, and show what each one says.
+
+Without PHASE it is the current one. They run in order and stop at the first that fails; --all runs the
+rest too. What they say is kept, so a gate that failed for a reason outside the commit can be passed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from fleet.cli.common import Fail, Io, load_fleet
+
+if TYPE_CHECKING:
+    from fleet.core.loop import GateResult, LoopSeen, Place, RunGate
+    from fleet.core.model import Fleet, Loop
+    from fleet.world.jobs import Ended, Jobs
+    from fleet.world.operator import Operator
+
+POLL_S = 0.02
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which phase."""
+    parser.add_argument("phase", nargs="?", metavar="PHASE", help="a phase id or its number from 0")
+    parser.add_argument("--all", action="store_true", help="go on after a failure")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    from fleet.core.rules.gates import name_of, plan_gate
+
+    fleet = load_fleet(args, io)
+    if fleet.loop is None:
+        raise Fail(f"{fleet.config_path} has no [loop], so there are no gates", code=2)
+    loop = fleet.loop
+    place, seen = _position(fleet, loop, args.phase)
+    phase = loop.phases[place.index]
+    results: list[GateResult | None] = []
+    if phase.gates:
+        with _Runner(fleet, loop) as runner:
+            for index in range(len(phase.gates)):
+                failed = any(r is not None and not r.ok for r in results)
+                step = plan_gate(phase, index, place, seen)
+                results.append(None if failed and not args.all else runner.run(step))
+    passed = all(r is not None and r.ok for r in results)
+    rows = [_row(index, name_of(g), r) for index, (g, r) in enumerate(zip(phase.gates, results, strict=True))]
+    if args.json:
+        commit = seen.git.head if seen.git else ""
+        io.json({"phase": phase.id, "commit": commit, "passed": passed, "gates": rows})
+    elif not rows:
+        io.print(f"phase {phase.id} has no gates")
+    else:
+        colours = {"pass": "green", "FAIL": "red", "not run": "dim"}
+        cells = [
+            (
+                r["gate"],
+                r["name"],
+                (r["result"], colours[r["result"]]),
+                f"{r['seconds']:.1f}",
+                r["said"],
+                r["log"],
+            )
+            for r in rows
+        ]
+        io.table(("gate", "name", "result", "s", "said", "log"), cells)
+    return 0 if passed else 1
+
+
+def _row(index: int, name: str, result: GateResult | None) -> dict[str, Any]:
+    if result is None:
+        return {
+            "gate": index + 1,
+            "name": name,
+            "result": "not run",
+            "seconds": 0.0,
+            "said": "",
+            "log": "",
+            "value": None,
+        }
+    return {
+        "gate": index + 1,
+        "name": name,
+        "result": "pass" if result.ok else "FAIL",
+        "seconds": round(result.seconds, 3),
+        "said": result.said,
+        "log": result.log,
+        "value": result.value,
+    }
+
+
+def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSeen]:
+    """The phase meant, and what its gates depend on."""
+    from fleet.cli.phase import _read, show
+    from fleet.core.loop import LoopSeen
+    from fleet.core.rules.phases import find, ids_of, place_at
+    from fleet.world.files import RealDisk
+    from fleet.world.phasefiles import read_status, watched
+
+    now = _read(fleet, loop).place
+    if word is None:
+        facts = show(fleet, loop)
+        if facts["held"] or facts["complete"]:
+            why = facts["held"] or "the sequence is complete"
+            raise Fail(f"there is no current phase: {why}", hint="agents.py gate PHASE", code=2)
+        index = facts["index"]
+    else:
+        found = find(loop, word)
+        if found is None:
+            known = ", ".join(ids_of(loop))
+            raise Fail(f"there is no phase {word!r}; known: {known}", code=2)
+        index = found
+    current = now is not None and now.index == index
+    place = now if now is not None and current else place_at(loop, index, 0.0, before=now)
+    disk = RealDisk()
+    try:
+        status = read_status(disk, loop, loop.phases[index])
+    except OSError:
+        status = None
+    seen = LoopSeen(place=place, status=status, git=watched(disk, loop))
+    if seen.git is None:
+        raise Fail(
+            f"{loop.handoff.repo} is not a git repository, and gates run there",
+            hint="correct loop.handoff.repo",
+        )
+    return place, seen
+
+
+class _Runner:
+    """Runs one gate after the other, and leaves nothing running."""
+
+    def __init__(self, fleet: Fleet, loop: Loop) -> None:
+        from fleet.world.gates import GateBook
+        from fleet.world.jobs import Jobs
+        from fleet.world.operator import Operator
+
+        self.loop = loop
+        self.operator: Operator = Operator(fleet)
+        self.operator.make_room()
+        self.jobs: Jobs = Jobs(time.monotonic)
+        self.book = GateBook(self.operator.house.store, self.operator.world.lock)
+
+    def run(self, step: RunGate) -> GateResult:
+        """Run it to its end and keep what it said."""
+        from fleet.world.gates import gate_command, gate_log, gate_result
+
+        log_dir, wall = self.operator.house.log_dir, self.operator.world.clock.wall
+        argv, env = gate_command(self.loop, step, log_dir)
+        timeout, log = step.gate.timeout, gate_log(log_dir, step)
+        why = self.jobs.start("gate", argv, cwd=self.loop.handoff.repo, timeout=timeout, log=log, env=env)
+        if why:
+            raise Fail(f"gate {step.index + 1} cannot be started: {why}")
+        result = gate_result(step, self._end(), self.loop, wall())
+        self.book.keep(result)
+        return result
+
+    def _end(self) -> Ended:
+        while not (ended := self.jobs.poll()):
+            time.sleep(POLL_S)
+        return ended[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from fleet.world.waker import nudge
+
+        self.jobs.close()
+        nudge(self.operator.house.state_dir)

@@ -1,0 +1,199 @@
+"""Where the loop stands, and moving it by hand.
+
+  phase [show]     index, id, how many there are, and whether the phase is done
+  phase next       go on to the next phase, whatever its status file and gates say
+  phase set N      go to a phase, by its number (from 0) or its id
+
+Moving restarts the loop agents that run, on the new phase, unless --no-restart is given, and takes a
+SEQUENCE-COMPLETE away that is not true any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.common import Fail, Io, load_fleet
+
+if TYPE_CHECKING:
+    from fleet.core.loop import Place
+    from fleet.core.model import Fleet, Loop
+    from fleet.world.operator import Operator
+    from fleet.world.phasebook import Entry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, and where to go."""
+    parser.add_argument("action", nargs="?", choices=("show", "next", "set"), default="show")
+    parser.add_argument("to", nargs="?", metavar="N", help="for set: a number from 0, or a phase id")
+    parser.add_argument("--no-restart", action="store_true", help="let running agents finish what they do")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    fleet = load_fleet(args, io)
+    if fleet.loop is None:
+        raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
+    if (args.action == "set") != (args.to is not None):
+        raise Fail("`phase set` needs a number or an id, and only that one takes it", code=2)
+    facts = show(fleet, fleet.loop) if args.action == "show" else _move(fleet, fleet.loop, args, io)
+    if args.json:
+        io.json(facts)
+    else:
+        _print(facts, io)
+    return 0
+
+
+def show(fleet: Fleet, loop: Loop) -> dict[str, Any]:
+    """The position and what is known about it. Reads only."""
+    from fleet.core.loop import Draft, LoopMemory, LoopSeen
+    from fleet.core.rules.phases import locate
+    from fleet.world.files import RealDisk
+    from fleet.world.phasefiles import MARKER, read_status
+
+    disk = RealDisk()
+    entry = _read(fleet, loop)
+    seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
+    draft = Draft(fleet, loop, seen, 0.0, LoopMemory())
+    place = locate(draft)
+    complete = place is not None and place.complete
+    begun = place or (None if draft.held else _first(loop, entry))
+    facts: dict[str, Any] = {
+        "index": begun.index if begun else entry.index,
+        "id": begun.id if begun else "",
+        "total": len(loop.phases),
+        "phases": [p.id for p in loop.phases],
+        "complete": complete,
+        "marker": disk.stat(f"{fleet.log_dir}/{MARKER}") is not None,
+        "held": draft.held,
+        "done": complete,
+        "status": "",
+        "why": draft.held,
+    }
+    if begun is not None and not complete and begun.index < len(loop.phases):
+        try:
+            view = read_status(disk, loop, loop.phases[begun.index])
+        except OSError as error:
+            facts["why"] = f"{error.filename}: {error.strerror}"
+        else:
+            facts |= {"done": view.reading.done, "status": view.path, "why": view.reading.why}
+    return facts
+
+
+def _first(loop: Loop, entry: Entry) -> Place:
+    """Where the loop will begin: nothing is on disk yet, or only a bare index."""
+    from fleet.core.rules.phases import place_at
+
+    return place_at(loop, min(entry.index or 0, len(loop.phases)), 0.0)
+
+
+def _read(fleet: Fleet, loop: Loop) -> Entry:
+    import contextlib
+    import time
+
+    from fleet.journal.store import Store
+    from fleet.world.files import RealDisk
+    from fleet.world.phasebook import PhaseBook
+
+    store = Store(RealDisk(), f"{fleet.log_dir}/state", time.time, repair=False)
+    return PhaseBook(store, contextlib.nullcontext, loop.state_file).read()
+
+
+def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[str, Any]:
+    from fleet.core.rules.phases import ids_of
+    from fleet.world.phasefiles import phase_trouble
+    from fleet.world.operator import Operator
+
+    index = _target(fleet, loop, args)
+    operator = Operator(fleet)
+    why = phase_trouble(operator.world.disk, fleet, loop, index)
+    if why:
+        raise Fail(f"nothing was changed: {why}")
+    operator.make_room()
+    _write(operator, loop, index, keep=args.no_restart, why=f"phase {args.action}")
+    io.note(f"the loop is at {ids_of(loop)[index] if index < len(loop.phases) else 'the end'} now")
+    if not args.no_restart:
+        _follow(operator, loop, io, ended=index >= len(loop.phases))
+    return show(fleet, loop)
+
+
+def _target(fleet: Fleet, loop: Loop, args: argparse.Namespace) -> int:
+    from fleet.core.rules.phases import find, ids_of
+
+    ids = ids_of(loop)
+    if args.action == "set":
+        index = find(loop, args.to)
+        if index is None:
+            raise Fail(
+                f"there is no phase {args.to!r}; expected 0 to {len(ids) - 1}, or one of: {', '.join(ids)}",
+                code=2,
+            )
+        return index
+    facts = show(fleet, loop)
+    if facts["held"]:
+        raise Fail(f"which one is next cannot be told: {facts['held']}")
+    if facts["complete"]:
+        raise Fail("the sequence is complete: there is no next phase", hint="agents.py phase set ID", code=2)
+    return int(facts["index"]) + 1
+
+
+def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) -> None:
+    from dataclasses import replace
+
+    from fleet.core.rules.phases import place_at
+    from fleet.world.phasefiles import MARKER, watched_tip
+    from fleet.world.phasebook import PhaseBook
+
+    world = operator.world
+    book = PhaseBook(operator.house.store, world.lock, loop.state_file)
+    with world.lock():
+        before = book.read().place
+        tip = watched_tip(world.disk, loop)
+        place = place_at(loop, index, world.clock.wall(), commit=tip, before=before)
+        book.set(replace(place, keep_runs=keep, evidence=(("by", why),)))
+        if not place.complete:
+            world.disk.remove(f"{operator.house.log_dir}/{MARKER}")
+    operator.house.events.record("phase.set", reason=why, phase=place.id, index=index)
+
+
+def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
+    """Running loop agents go where the loop went: by the watchdog, or here when none runs."""
+    from fleet.journal.locks import watchdog_holder
+    from fleet.world.phasefiles import write_marker
+    from fleet.world.waker import nudge
+
+    if watchdog_holder(operator.house.state_dir) is not None:
+        nudge(operator.house.state_dir)
+        io.note("the watchdog moves the running loop agents")
+        return
+    loops = [a for a in operator.fleet.agents if a.kind == "loop"]
+    panes = operator.panes()
+    running = [a for a in loops if a.session in panes and not panes[a.session].dead]
+    with operator.holding([a.name for a in running], "phase", None):
+        stopped = operator.stop([panes[a.session] for a in running])
+        for proc in stopped.survivors:
+            io.error(f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"ps -fp {proc.pid}")
+        if ended:
+            ids = [p.id for p in loop.phases]
+            write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())
+            operator.house.events.record("sequence.completed", reason="phase next", count=len(ids))
+            return
+        for name, done in operator.start(running, "phase").items():
+            io.note(f"{name}: {'restarted' if done.ok else done.why}")
+
+
+def _print(facts: dict[str, Any], io: Io) -> None:
+    total = facts["total"]
+    if facts["held"]:
+        io.print(f"held: {facts['held']}")
+    elif facts["complete"]:
+        io.print(f"complete: {total} of {total} phases")
+    else:
+        done = "done" if facts["done"] else f"not done: {facts['why']}"
+        io.print(f"phase {facts['id']} (index {facts['index']}, {facts['index'] + 1} of {total}): {done}")
+        if facts["status"]:
+            io.print(f"status file: {facts['status']}")
+    mark = {True: "*", False: " "}
+    for index, id_ in enumerate(facts["phases"]):
+        here = not facts["complete"] and not facts["held"] and index == facts["index"]
+        io.print(f"  {mark[here]} {index} {id_}")
