@@ -101,8 +101,8 @@ def _read(fleet: Fleet, loop: Loop) -> Entry:
 
 def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[str, Any]:
     from fleet.core.rules.phases import ids_of
-    from fleet.world.phasefiles import phase_trouble
     from fleet.world.operator import Operator
+    from fleet.world.phasefiles import phase_trouble
 
     index = _target(fleet, loop, args)
     operator = Operator(fleet)
@@ -141,8 +141,8 @@ def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) 
     from dataclasses import replace
 
     from fleet.core.rules.phases import place_at
-    from fleet.world.phasefiles import MARKER, watched_tip
     from fleet.world.phasebook import PhaseBook
+    from fleet.world.phasefiles import MARKER, watched_tip
 
     world = operator.world
     book = PhaseBook(operator.house.store, world.lock, loop.state_file)
