@@ -118,7 +118,9 @@ class Watchdog:
         self.asks = Asks(self.world, self.house)
         self.fleet_memory = self.records.fleet()
         wall, mono = self.world.clock.wall(), self.world.clock.mono()
-        away = min(max(0.0, wall - self.fleet_memory.wall), CARRY_OVER_MAX_S) if self.fleet_memory.wall else 0.0
+        away = (
+            min(max(0.0, wall - self.fleet_memory.wall), CARRY_OVER_MAX_S) if self.fleet_memory.wall else 0.0
+        )
         self._steady0, self._mono0 = self.fleet_memory.steady + away, mono
         self._pulse = Pulse(wall=wall, mono=mono)
         if not self.observe:
@@ -133,7 +135,9 @@ class Watchdog:
         """What a predecessor was about to do is looked at again, never done because it was written."""
         for intent in self.house.intents.open_intents():
             self.house.intents.end(intent.id, "abandoned")
-            self.house.events.record("intent.abandoned", agent=intent.agent, reason=f"{intent.effect}: {intent.cause}")
+            self.house.events.record(
+                "intent.abandoned", agent=intent.agent, reason=f"{intent.effect}: {intent.cause}"
+            )
 
     def close(self, why: str) -> None:
         """Say goodbye."""
@@ -193,7 +197,11 @@ class Watchdog:
         overslept = gap > 3 * max(pulse.slept, 1.0) + JUMP_S
         if self.count > 1 and (abs(drift) > JUMP_S or overslept):
             self._resumed = RESUME_TICKS
-            self._record("watchdog.resumed", "", f"clocks moved by {drift:.0f} s, away for {gap:.0f} s: ages start anew")
+            self._record(
+                "watchdog.resumed",
+                "",
+                f"clocks moved by {drift:.0f} s, away for {gap:.0f} s: ages start anew",
+            )
         pulse.wall, pulse.mono = now.wall, mono
 
     def _specs(self, fleet: Fleet) -> tuple[Spec, ...]:
@@ -248,7 +256,9 @@ class Watchdog:
             memory = self.memories.get(ping.agent)
             if memory is None:
                 continue
-            message = Message(ping.id, f"ping:{ping.kind}", ping.text, tail=ping.text[-24:], queued=now.steady)
+            message = Message(
+                ping.id, f"ping:{ping.kind}", ping.text, tail=ping.text[-24:], queued=now.steady
+            )
             self.memories[ping.agent] = queue(memory, message)
             self._wakes[ping.agent] = 0.0
         if plan.task is not None:
@@ -267,7 +277,7 @@ class Watchdog:
         return frozenset(m.id for memory in self.memories.values() for m in memory.outbox)
 
     def _reap(self, look: Look, now: Moment) -> None:
-        """tmux misses some deaths until another child of its own ends: give it one."""
+        """Tmux misses some deaths until another child of its own ends: give it one."""
         if look.missing_status and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
             self._pulse.reaped = now.steady
             try:
@@ -306,10 +316,18 @@ class Watchdog:
         return replace(memory, run=replace(run, pid=pane.ref.pid))
 
     def _case(
-        self, fleet: Fleet, spec: Spec, memory: AgentMemory, seen: AgentSeen, now: Moment, heals: tuple[float, ...]
+        self,
+        fleet: Fleet,
+        spec: Spec,
+        memory: AgentMemory,
+        seen: AgentSeen,
+        now: Moment,
+        heals: tuple[float, ...],
     ) -> Case:
         agent = spec if isinstance(spec, AgentSpec) else None
-        until, by, place = self._account(fleet, agent, now) if agent is not None and agent.account else (0.0, "", 0)
+        until, by, place = (
+            self._account(fleet, agent, now) if agent is not None and agent.account else (0.0, "", 0)
+        )
         return Case(
             agent=spec,
             backend=fleet.backend_of(agent) if agent else NO_BACKEND,
@@ -368,7 +386,9 @@ class Watchdog:
                 self.house.events.record(kind, agent=spec.name, reason=reason)
             if verdict.memory.detail != old.detail:
                 reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
-                self.house.events.record("agent.state_changed", agent=spec.name, reason=reason, rule=verdict.rule)
+                self.house.events.record(
+                    "agent.state_changed", agent=spec.name, reason=reason, rule=verdict.rule
+                )
             if verdict.action is not None:
                 self._bundle(spec, verdict)
         except (OSError, StoreError) as error:
@@ -384,10 +404,16 @@ class Watchdog:
         self.senses.forget(spec.session)
         if done.ok:
             return
-        self._record("action.stale" if done.stale else "action.failed", spec.name, f"{type(action).__name__}: {done.why}")
+        self._record(
+            "action.stale" if done.stale else "action.failed",
+            spec.name,
+            f"{type(action).__name__}: {done.why}",
+        )
         if message is not None and not done.why.startswith("unknown"):
             # it was certainly not typed: back into the queue, or out of it when it never can be
-            back = replace(message, status=Status.FAILED if done.fatal else Status.QUEUED, run="", why=done.why)
+            back = replace(
+                message, status=Status.FAILED if done.fatal else Status.QUEUED, run="", why=done.why
+            )
             self.memories[spec.name] = advance(self.memories[spec.name], back)
             if done.fatal:
                 self.asks.finished((back,))
@@ -411,17 +437,24 @@ class Watchdog:
     def _settle(self, spec: Spec, action: Start, done: Done, now: Moment) -> None:
         memory = self.memories[spec.name]
         if done.ok:
-            memory = replace(memory, run=done.run, bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes)
+            memory = replace(
+                memory,
+                run=done.run,
+                bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes,
+            )
             memory = replace(memory, task_due=False)
             if not action.planned:
                 memory = replace(memory, heals=memory.heals + 1)
                 self.fleet_memory = replace(
-                    self.fleet_memory, heals=(*(t for t in self.fleet_memory.heals if now.steady - t < HOUR_S), now.steady)
+                    self.fleet_memory,
+                    heals=(*(t for t in self.fleet_memory.heals if now.steady - t < HOUR_S), now.steady),
                 )
                 kind = "service.healed" if isinstance(spec, ServiceSpec) else "agent.healed"
                 self._record(kind, spec.name, action.cause)
         elif done.fatal:
-            memory = replace(memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`")
+            memory = replace(
+                memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`"
+            )
             self._record("agent.failed_for_good", spec.name, done.why)
         elif not done.stale:
             memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
@@ -439,11 +472,27 @@ class Watchdog:
             verdict, seen = self.judged.get(spec.name), look.seen[spec.name]
             if verdict is None:
                 continue
-            new = row(spec, seen, self.memories[spec.name], verdict.detail, verdict.reason, verdict.rule, self.drift(fleet, spec))
+            new = row(
+                spec,
+                seen,
+                self.memories[spec.name],
+                verdict.detail,
+                verdict.reason,
+                verdict.rule,
+                self.drift(fleet, spec),
+            )
             old = self.rows.get(spec.name)
-            moved = moved or old is None or (old.state, old.detail, old.until) != (new.state, new.detail, new.until)
+            moved = (
+                moved
+                or old is None
+                or (old.state, old.detail, old.until) != (new.state, new.detail, new.until)
+            )
             self.rows[spec.name] = new
-        gone = [n for n in self.rows if n not in self.memories or (fleet.agent(n) is None and fleet.service(n) is None)]
+        gone = [
+            n
+            for n in self.rows
+            if n not in self.memories or (fleet.agent(n) is None and fleet.service(n) is None)
+        ]
         for name in gone:
             del self.rows[name]
             moved = True
@@ -462,7 +511,11 @@ class Watchdog:
         here = fingerprint(fleet, spec)
         if run.print == here:
             return ()
-        names = ("command", "dir", "env") if isinstance(spec, ServiceSpec) else ("model", "backend", "dir", "env", "bin", "flags", "role")
+        names = (
+            ("command", "dir", "env")
+            if isinstance(spec, ServiceSpec)
+            else ("model", "backend", "dir", "env", "bin", "flags", "role")
+        )
         pairs = zip(names, json.loads(run.print), json.loads(here), strict=False)
         return tuple(name for name, then, now in pairs if then != now)
 
@@ -475,7 +528,10 @@ class Watchdog:
             problems.insert(0, f"watchdog: degraded: {self.degraded}")
         problems.extend(self.house.store.troubles)
         if look is not None:
-            problems.extend(f"{p.ref.session}: runs with our stamp, but the file does not name it; `down` stops it" for p in look.orphans)
+            problems.extend(
+                f"{p.ref.session}: runs with our stamp, but the file does not name it; `down` stops it"
+                for p in look.orphans
+            )
         problems.extend(self.loop_plan.problems if self.loop_plan else ())
         return {
             "version": __version__,

@@ -104,7 +104,9 @@ def _report(stopped: Stopped, dog: bool, io: Io, *, as_json: bool) -> int:
     if dog:
         io.print("stopped the watchdog")
     for proc in stopped.survivors:
-        io.error(f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"look at it with: ps -fp {proc.pid}")
+        io.error(
+            f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"look at it with: ps -fp {proc.pid}"
+        )
     for session in stopped.left:
         io.error(f"session {session} is still there", hint="agents.py down once more")
     return 0 if fine else 1

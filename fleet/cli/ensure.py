@@ -38,8 +38,12 @@ WantedBy=timers.target
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How."""
-    parser.add_argument("--install", action="store_true", help="write a systemd user unit and timer, and enable it")
-    parser.add_argument("--print", action="store_true", help="with --install: only print what would be written")
+    parser.add_argument(
+        "--install", action="store_true", help="write a systemd user unit and timer, and enable it"
+    )
+    parser.add_argument(
+        "--print", action="store_true", help="with --install: only print what would be written"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -91,14 +95,22 @@ def _install(config: str, prefix: str, io: Io, *, only_print: bool) -> int:
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             out.write(text)
         io.print(f"wrote {os.path.join(folder, file)}")
-    commands = (["systemctl", "--user", "daemon-reload"], ["systemctl", "--user", "enable", "--now", f"{name}.timer"])
+    commands = (
+        ["systemctl", "--user", "daemon-reload"],
+        ["systemctl", "--user", "enable", "--now", f"{name}.timer"],
+    )
     if shutil.which("systemctl") is None:
-        io.warn("systemctl is not here: on a machine with systemd run: " + " && ".join(" ".join(c) for c in commands))
+        io.warn(
+            "systemctl is not here: on a machine with systemd run: "
+            + " && ".join(" ".join(c) for c in commands)
+        )
         return 1
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
         if done.returncode:
-            io.error(f"{' '.join(command)}: {done.stderr.strip()}", hint="loginctl enable-linger, then try again")
+            io.error(
+                f"{' '.join(command)}: {done.stderr.strip()}", hint="loginctl enable-linger, then try again"
+            )
             return 1
     io.print("to have it run without being logged in: loginctl enable-linger")
     return 0

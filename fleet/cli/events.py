@@ -15,8 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on as they happen")
     parser.add_argument("-n", type=int, default=50, metavar="N", help="the last N (default 50)")
     parser.add_argument("--agent", default="", metavar="NAME", help="only of this agent")
-    parser.add_argument("--type", default="", metavar="TYPE", help="only of this type, or its beginning: agent. or agent.died")
-    parser.add_argument("--since", default="", metavar="WHEN", help="an ISO time, or an age such as 90m, 2h, 1d")
+    parser.add_argument(
+        "--type", default="", metavar="TYPE", help="only of this type, or its beginning: agent. or agent.died"
+    )
+    parser.add_argument(
+        "--since", default="", metavar="WHEN", help="an ISO time, or an age such as 90m, 2h, 1d"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -72,7 +76,9 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
         io.print(json.dumps(record, ensure_ascii=False))
         return
     when = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record.get("ts", 0))))
-    io.print(clean(f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}"))
+    io.print(
+        clean(f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}")
+    )
 
 
 def _since(word: str) -> float:

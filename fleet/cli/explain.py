@@ -36,7 +36,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     io.print(clean(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
     io.print(f"decided by {facts['rule']}" + (f", would {facts['would']}" if facts["would"] else ""))
     io.print()
-    io.table(("evidence", "source", "what"), [(e["what"], e["source"], e["value"]) for e in facts["evidence"]])
+    io.table(
+        ("evidence", "source", "what"), [(e["what"], e["source"], e["value"]) for e in facts["evidence"]]
+    )
     io.print()
     io.table(("rule", "said"), [(r["rule"], r["said"]) for r in facts["rules"]])
     if facts["next_look_s"] is not None:
@@ -55,7 +57,9 @@ def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
     last = order.index(verdict.rule) if verdict.rule in order else len(order)
     rules = []
     for number, name in enumerate(order):
-        text = said.get(name) or ("has nothing to say" if number <= last else "not asked: an earlier rule decided")
+        text = said.get(name) or (
+            "has nothing to say" if number <= last else "not asked: an earlier rule decided"
+        )
         rules.append({"rule": name, "said": text, "won": name == verdict.rule})
     wait = None if verdict.wake_at is None else max(0.0, verdict.wake_at - case.now.steady)
     return {
@@ -96,15 +100,29 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
             rows.append(("dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"))
     if seen.working is not None:
         rows.append(("working", "the CLI itself", str(seen.working)))
-    rows.append(("processes", "process tree", f"expected {seen.proc.expected}, other {seen.proc.other or '-'}, busy {seen.proc.busy}"))
+    rows.append(
+        (
+            "processes",
+            "process tree",
+            f"expected {seen.proc.expected}, other {seen.proc.other or '-'}, busy {seen.proc.busy}",
+        )
+    )
     if seen.survivors:
         rows.append(("survivors", "process table", str(seen.survivors)))
-    rows.append(("wanted", "desired.json", f"{seen.intent.want or 'nobody said'}{', paused' if seen.intent.paused else ''}"))
+    rows.append(
+        (
+            "wanted",
+            "desired.json",
+            f"{seen.intent.want or 'nobody said'}{', paused' if seen.intent.paused else ''}",
+        )
+    )
     if memory.ready:
         rows.append(("ready for", "memory", f"{now.steady - memory.ready:.0f} s"))
         rows.append(("quiet for", "memory", f"{now.steady - memory.quiet_since:.0f} s"))
     if memory.limit:
-        rows.append(("limited", memory.limit.source, f"until {_when(memory.limit.until)}: {memory.limit.line}"))
+        rows.append(
+            ("limited", memory.limit.source, f"until {_when(memory.limit.until)}: {memory.limit.line}")
+        )
     if memory.deaths or memory.exits:
         rows.append(("tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"))
     rows += [(f"message {m.kind}", "outbox", f"{m.id}: {m.status}") for m in memory.outbox]

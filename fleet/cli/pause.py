@@ -13,7 +13,9 @@ from fleet.cli.common import Io, load_fleet
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="these; without names all agents that are up")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="these; without names all agents that are up"
+    )
     parser.add_argument("--freeze", action="store_true", help="stop the processes in place as well")
 
 
@@ -28,7 +30,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator = Operator(fleet)
     operator.make_room()
     desired = operator.house.desired.load()
-    specs = up.chosen(fleet, args.names) if args.names else [a for a in fleet.agents if desired.wants_up(a.name)]
+    specs = (
+        up.chosen(fleet, args.names) if args.names else [a for a in fleet.agents if desired.wants_up(a.name)]
+    )
     names = [s.name for s in specs if isinstance(s, AgentSpec) or args.names]
     pausing = args.verb == "pause"
     panes = operator.panes()
@@ -36,7 +40,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     freeze = pausing and args.freeze
     thaw = [n for n in names if not pausing and n in desired.entries and desired.entries[n].frozen]
     # intent first: a watchdog that looks in between must not take a frozen agent for a stuck one
-    operator.house.desired.update(lambda d: d.set(names, paused=pausing, frozen=freeze) if pausing else d.set(names, paused=False))
+    operator.house.desired.update(
+        lambda d: d.set(names, paused=pausing, frozen=freeze) if pausing else d.set(names, paused=False)
+    )
     for name in names if freeze else thaw:
         pane = targets.get(name)
         if pane is not None:

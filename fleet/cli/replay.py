@@ -33,14 +33,19 @@ def run(args: argparse.Namespace, io: Io) -> int:
     except OSError as error:
         raise Fail(f"{args.bundle}: {error.strerror}", code=2) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise Fail(f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2) from None
+        raise Fail(
+            f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2
+        ) from None
     from dataclasses import replace
 
     case = replace(case, agent=member)
     verdict = judge(case)
     action = type(verdict.action).__name__ if verdict.action else ""
     same = verdict.rule == body["rule"] and action == body["action"]
-    facts = explained(verdict, case) | {"recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]}, "same": same}
+    facts = explained(verdict, case) | {
+        "recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]},
+        "same": same,
+    }
     if args.json:
         io.json(facts)
     else:

@@ -13,9 +13,15 @@ from fleet.cli.common import Fail, Io, load_fleet
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """To whom, and what."""
-    parser.add_argument("words", nargs="+", metavar="NAME TEXT", help="the agent and the text, or - for standard input")
-    parser.add_argument("--all", action="store_true", help="to every agent that is up; then only TEXT is given")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="how long to wait for the receipt")
+    parser.add_argument(
+        "words", nargs="+", metavar="NAME TEXT", help="the agent and the text, or - for standard input"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="to every agent that is up; then only TEXT is given"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="how long to wait for the receipt"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -36,7 +42,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if fleet.agent(names[0]) is None:
             raise Fail(f"{names[0]} is not an agent: only agents can be written to", code=2)
     if not words:
-        raise Fail("there is no text to send", hint="agents.py send NAME TEXT, or - for standard input", code=2)
+        raise Fail(
+            "there is no text to send", hint="agents.py send NAME TEXT, or - for standard input", code=2
+        )
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     if not text.strip():
         raise Fail("the text is empty", code=2)
@@ -44,7 +52,12 @@ def run(args: argparse.Namespace, io: Io) -> int:
     receipts = ask(operator, "send", names, {"text": text}, args.timeout) if names else {}
     fine = bool(receipts) and all(r.get("ok") for r in receipts.values())
     if args.json:
-        io.json({"ok": fine, "receipts": {n: {"ok": r.get("ok"), "text": r.get("text")} for n, r in receipts.items()}})
+        io.json(
+            {
+                "ok": fine,
+                "receipts": {n: {"ok": r.get("ok"), "text": r.get("text")} for n, r in receipts.items()},
+            }
+        )
     elif not receipts:
         io.error("nobody is up", hint="agents.py up")
     else:

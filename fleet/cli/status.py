@@ -57,7 +57,10 @@ def gather(fleet: Fleet) -> dict[str, Any]:
     dog = _watchdog(fleet, state_dir, beat, view)
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     wants = _desired(state_dir)
-    rows = [_row(fleet, s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members]
+    rows = [
+        _row(fleet, s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog)
+        for s in fleet.members
+    ]
     problems = _problems(fleet, panes, foreign, blind, view, dog, rows)
     return {
         "version": __version__,
@@ -173,7 +176,11 @@ def _row(
     if blind:
         return shown | {"state": "UNKNOWN", "detail": "UNSEEN", "reason": blind}
     if pane is None and spec.session in foreign:
-        return shown | {"state": "UNKNOWN", "detail": "FOREIGN", "reason": "a session of this name is not ours"}
+        return shown | {
+            "state": "UNKNOWN",
+            "detail": "FOREIGN",
+            "reason": "a session of this name is not ours",
+        }
     return shown | _state(pane, live, told, want, dog)
 
 
@@ -186,14 +193,24 @@ def _state(
     if live:
         fits = told is not None and told.get("state") in {"RUNNING", "UNKNOWN"}
         state = "UNKNOWN" if told is not None and told.get("state") == "UNKNOWN" else "RUNNING"
-        return {"state": state} if fits else {"state": "RUNNING", "detail": "STARTING" if dog["state"] == "running" else "UNWATCHED"}
+        return (
+            {"state": state}
+            if fits
+            else {"state": "RUNNING", "detail": "STARTING" if dog["state"] == "running" else "UNWATCHED"}
+        )
     if want == "up":
-        calm = told is not None and told.get("detail") in {"DONE", "EXITED"} and told.get("state") == "STOPPED"
+        calm = (
+            told is not None and told.get("detail") in {"DONE", "EXITED"} and told.get("state") == "STOPPED"
+        )
         if calm:
             return {"state": "STOPPED"}
         code = "" if pane is None or pane.exit_code is None else f"exited with {pane.exit_code}"
         fits = told is not None and told.get("state") == "DEAD"
-        return {"state": "DEAD"} if fits else {"state": "DEAD", "detail": "EXITED", "reason": code or "not running"}
+        return (
+            {"state": "DEAD"}
+            if fits
+            else {"state": "DEAD", "detail": "EXITED", "reason": code or "not running"}
+        )
     return {"state": "STOPPED"}
 
 
@@ -239,12 +256,22 @@ def _problems(
     if dog["state"] == "stale":
         problems.append(f"watchdog: no sign of life for {dog['age']} s: run `agents.py ensure`")
     if dog["version"] and dog["version"] != _version():
-        problems.append(f"watchdog: runs version {dog['version']}, this engine is {_version()}: `down watchdog`, then `up`")
+        problems.append(
+            f"watchdog: runs version {dog['version']}, this engine is {_version()}: `down watchdog`, then `up`"
+        )
     if dog["state"] != "stopped":
         problems += [str(p) for p in view.get("problems", ())]
     else:
-        problems += [f"{r['name']}: {r['state'].lower()}: {r['reason']}" for r in rows if r["state"] in {"DEAD", "FATAL"}]
-    problems += [f"{r['name']}: runs with other values than the file says: {', '.join(r['drift'])}" for r in rows if r["drift"]]
+        problems += [
+            f"{r['name']}: {r['state'].lower()}: {r['reason']}"
+            for r in rows
+            if r["state"] in {"DEAD", "FATAL"}
+        ]
+    problems += [
+        f"{r['name']}: runs with other values than the file says: {', '.join(r['drift'])}"
+        for r in rows
+        if r["drift"]
+    ]
     return problems
 
 
@@ -258,13 +285,27 @@ def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
     rows = []
     for r in (*facts["agents"], *facts["services"]):
         state = io.paint(r["state"], COLOURS[r["state"]])
-        rows.append((r["name"], r["kind"], r["backend"], r["model"], r["watch"], state, _detail(r), r["phase"], r["reason"]))
+        rows.append(
+            (
+                r["name"],
+                r["kind"],
+                r["backend"],
+                r["model"],
+                r["watch"],
+                state,
+                _detail(r),
+                r["phase"],
+                r["reason"],
+            )
+        )
     io.table(("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason"), rows)
     loop, dog = facts["loop"], facts["watchdog"]
     lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]
     if loop is not None:
         where = "complete" if loop["complete"] else loop["id"] or "not begun"
-        place = "" if loop["index"] is None or loop["complete"] else f" ({loop['index'] + 1} of {loop['total']})"
+        place = (
+            "" if loop["index"] is None or loop["complete"] else f" ({loop['index'] + 1} of {loop['total']})"
+        )
         held = f", held: {loop['held']}" if loop["held"] else ""
         note = f", {loop['state']}" if loop["state"] else ""
         lines.append(f"phase {where}{place}{held}{note}")

@@ -13,11 +13,15 @@ POLL_S = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to wait for."""
-    parser.add_argument("--agent", action="append", default=[], metavar="NAME", help="this agent (with --state)")
+    parser.add_argument(
+        "--agent", action="append", default=[], metavar="NAME", help="this agent (with --state)"
+    )
     parser.add_argument("--state", metavar="WORD", help="a state or detail, for example RUNNING or IDLE")
     parser.add_argument("--phase", metavar="ID", help="until this phase is the current one, or is behind us")
     parser.add_argument("--complete", action="store_true", help="until the sequence is complete")
-    parser.add_argument("--timeout", type=float, default=0.0, metavar="S", help="give up after this long; 0: never")
+    parser.add_argument(
+        "--timeout", type=float, default=0.0, metavar="S", help="give up after this long; 0: never"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

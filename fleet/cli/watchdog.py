@@ -107,7 +107,7 @@ class _Loop:
                 try:
                     delay = self._once()
                     patience = PATIENCE_S[0]
-                except Exception as fault:  # noqa: BLE001 - one bad tick must not end the night
+                except Exception as fault:
                     self._report(fault)
                     delay, patience = patience, min(2 * patience, PATIENCE_S[1])
                 if once:
@@ -127,7 +127,11 @@ class _Loop:
         delay = self.dog.tick()
         if self.hung_up:
             self.hung_up = False
-            if self.dog.last_look is not None and self.dog.last_look.server is not None and _mine_is_gone(self.dog):
+            if (
+                self.dog.last_look is not None
+                and self.dog.last_look.server is not None
+                and _mine_is_gone(self.dog)
+            ):
                 self.stop = "its session was closed"
         return delay
 
@@ -231,7 +235,10 @@ def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
         if as_json:
             io.json({"tick": dog.count, "plan": plan})
         else:
-            io.table(("agent", "state", "would", "rule", "reason"), [(p["agent"], p["state"], p["would"], p["rule"], p["reason"]) for p in plan])
+            io.table(
+                ("agent", "state", "would", "rule", "reason"),
+                [(p["agent"], p["state"], p["would"], p["rule"], p["reason"]) for p in plan],
+            )
         io.flush()
         if once or io.gone:
             return 0

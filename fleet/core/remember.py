@@ -87,7 +87,9 @@ def _kickoff(run: Run | None, seen: str, steady: float) -> tuple[Message, ...]:
     """A backend that takes its prompt by typing is still owed it."""
     if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
         return ()
-    return (Message(f"kickoff-{run.id}", "kickoff", file=run.kickoff, tail=run.tail, queued=steady, run=run.id),)
+    return (
+        Message(f"kickoff-{run.id}", "kickoff", file=run.kickoff, tail=run.tail, queued=steady, run=run.id),
+    )
 
 
 def _still_owed(message: Message, run: str) -> bool:
@@ -163,7 +165,9 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMe
         ready = memory.state in READY_STATES or case.seen.working is not None
     if not ready:
         return memory
-    events.append(("agent.ready", f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start"))
+    events.append(
+        ("agent.ready", f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start")
+    )
     return replace(memory, ready=case.now.steady)
 
 

@@ -47,3 +47,28 @@ class Detail(StrEnum):
     UNKNOWN = "UNKNOWN"
     DOWN = "DOWN"
     DISABLED = "DISABLED"
+
+
+# What each change of the coarse word means. FATAL hides whether the pane can be seen, so nothing leads
+# from it to UNKNOWN; everything else can follow everything else, because a look may come late.
+EDGES: dict[tuple[State, State], str] = {
+    (State.STOPPED, State.RUNNING): "brought up",
+    (State.STOPPED, State.DEAD): "wanted, and not there yet",
+    (State.STOPPED, State.FATAL): "wanted, and it can never start",
+    (State.STOPPED, State.UNKNOWN): "cannot be looked at",
+    (State.RUNNING, State.STOPPED): "taken down, or done",
+    (State.RUNNING, State.DEAD): "died, exited or was stopped to be restarted",
+    (State.RUNNING, State.FATAL): "its credentials are refused",
+    (State.RUNNING, State.UNKNOWN): "its screen cannot be read, or tmux does not answer",
+    (State.DEAD, State.RUNNING): "healed",
+    (State.DEAD, State.STOPPED): "taken down while it was dead",
+    (State.DEAD, State.FATAL): "a retry cannot mend it",
+    (State.DEAD, State.UNKNOWN): "cannot be looked at",
+    (State.FATAL, State.RUNNING): "mended and reset",
+    (State.FATAL, State.STOPPED): "reset while nobody wants it",
+    (State.FATAL, State.DEAD): "reset, and about to be started",
+    (State.UNKNOWN, State.RUNNING): "read again",
+    (State.UNKNOWN, State.STOPPED): "seen again, taken down",
+    (State.UNKNOWN, State.DEAD): "seen again, dead",
+    (State.UNKNOWN, State.FATAL): "seen again, beyond a retry",
+}

@@ -68,7 +68,9 @@ class Operator:
             self.world.disk.make_dir(self.house.path(name))
         here = resolve_socket(self.fleet.tmux_socket)
         recorded = recorded_socket(self.fleet)
-        if not recorded or (os.path.basename(recorded) != os.path.basename(here) and not self.listing().panes):
+        if not recorded or (
+            os.path.basename(recorded) != os.path.basename(here) and not self.listing().panes
+        ):
             self.house.store.write_text(RECORDED, here + "\n")
             self.server = server_of(self.fleet)
             self.world.tmux = self.server

@@ -111,8 +111,13 @@ class Performer:
             kind = "service" if isinstance(one.order.spec, ServiceSpec) else "agent"
             if not why:
                 self.house.events.record(
-                    f"{kind}.started", agent=one.order.spec.name, reason=one.order.cause, run=one.run.id,
-                    model=one.run.model, phase=one.run.phase, resumed=one.run.resumed,
+                    f"{kind}.started",
+                    agent=one.order.spec.name,
+                    reason=one.order.cause,
+                    run=one.run.id,
+                    model=one.run.model,
+                    phase=one.run.phase,
+                    resumed=one.run.resumed,
                 )
             results[one.order.spec.name] = Done(ok=not why, why=why, stale=why == "exists", run=one.run)
         return results
@@ -124,7 +129,13 @@ class Performer:
         try:
             if isinstance(spec, ServiceSpec):
                 script = compose_service(fleet, spec, run=identity, server_names=server_names)
-                run = Run(identity, spec.session, self.world.clock.wall(), print=fingerprint(fleet, spec), why=order.cause)
+                run = Run(
+                    identity,
+                    spec.session,
+                    self.world.clock.wall(),
+                    print=fingerprint(fleet, spec),
+                    why=order.cause,
+                )
             else:
                 why = self.world.preflight(fleet, spec)
                 if why:
@@ -147,7 +158,9 @@ class Performer:
         can_resume = agent.resume and backend.supports_resume and bool(known)
         resume_id = known if can_resume and order.resume else ""
         if can_resume and not order.resume:
-            self.world.disk.rename(self.house.path(f"{agent.name}.id"), self.house.path(f"{agent.name}.id.set-aside"))
+            self.world.disk.rename(
+                self.house.path(f"{agent.name}.id"), self.house.path(f"{agent.name}.id.set-aside")
+            )
         chosen = "" if resume_id or not backend.session_id_flag else _uuid(self.world.draw())
         if chosen:
             store.write_text(f"{agent.name}.id", chosen + "\n")
@@ -165,13 +178,34 @@ class Performer:
             settings = self.house.path(f"settings-{agent.session}.json")
             self.world.disk.write(settings, json.dumps(make()).encode(), sync=False)
         script = compose(
-            fleet, agent, backend, run=identity, model=model, kickoff_file=kickoff, kickoff_bytes=len(data),
-            resume_id=resume_id, session_id=chosen, settings_file=settings, signals_dir=signals, server_names=server_names,
+            fleet,
+            agent,
+            backend,
+            run=identity,
+            model=model,
+            kickoff_file=kickoff,
+            kickoff_bytes=len(data),
+            resume_id=resume_id,
+            session_id=chosen,
+            settings_file=settings,
+            signals_dir=signals,
+            server_names=server_names,
         )
         run = Run(
-            identity, agent.session, self.world.clock.wall(), 0, backend.name, model, order.phase, resume_id or chosen,
-            bool(resume_id), backend.prompt_delivery, kickoff if prompt.strip() else "", tail_of(prompt[-400:]),
-            fingerprint(fleet, agent), order.cause,
+            identity,
+            agent.session,
+            self.world.clock.wall(),
+            0,
+            backend.name,
+            model,
+            order.phase,
+            resume_id or chosen,
+            bool(resume_id),
+            backend.prompt_delivery,
+            kickoff if prompt.strip() else "",
+            tail_of(prompt[-400:]),
+            fingerprint(fleet, agent),
+            order.cause,
         )
         return run, script
 
@@ -183,7 +217,9 @@ class Performer:
             case Signal():
                 return self._signal(action)
             case Remove():
-                said = self._noted("remove", action.agent, action.ref.run, action.cause, lambda: self._remove(action))
+                said = self._noted(
+                    "remove", action.agent, action.ref.run, action.cause, lambda: self._remove(action)
+                )
                 return said
             case Paste():
                 return self._paste(action, message)
@@ -246,7 +282,9 @@ class Performer:
         if screen is None:
             return Done(ok=False, why="the pane is gone", stale=True)
         self.world.disk.make_dir(self.house.path("unread"))
-        self.world.disk.write(self.house.path(f"unread/{action.ref.session}.txt"), screen.encode(), sync=False)
+        self.world.disk.write(
+            self.house.path(f"unread/{action.ref.session}.txt"), screen.encode(), sync=False
+        )
         return Done(ok=True)
 
 

@@ -18,7 +18,11 @@ class NoPrompt(Exception):
 def prompt_for(disk: Disk, fleet: Fleet, agent: AgentSpec, phase: str) -> tuple[str, str]:
     """The model and the exact prompt of this agent in this phase."""
     if agent.kind != "loop" or fleet.loop is None:
-        text = _read(disk, agent.prompt_file, f"agent {agent.name}: prompt_file") if agent.prompt_file else agent.prompt
+        text = (
+            _read(disk, agent.prompt_file, f"agent {agent.name}: prompt_file")
+            if agent.prompt_file
+            else agent.prompt
+        )
         return agent.model, text
     now = next((p for p in fleet.loop.phases if p.id == phase), None)
     if now is None:

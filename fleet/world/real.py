@@ -33,7 +33,13 @@ def server_of(fleet: Fleet) -> TmuxServer:
     path = recorded_socket(fleet)
     if path == resolve_socket(fleet.tmux_socket):
         path = ""
-    return TmuxServer(fleet.tmux_socket, os.path.join(fleet.log_dir, "state"), fleet.project_id, fleet.log_dir, socket_path=path)
+    return TmuxServer(
+        fleet.tmux_socket,
+        os.path.join(fleet.log_dir, "state"),
+        fleet.project_id,
+        fleet.log_dir,
+        socket_path=path,
+    )
 
 
 def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:

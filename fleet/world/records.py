@@ -33,10 +33,14 @@ class Records:
         try:
             memory = from_plain(AgentMemory, data) if data else AgentMemory()
         except ValueError as error:
-            self._house.store.troubles.append(f"state/agents/{name}.json: {error}; starting from what is seen")
+            self._house.store.troubles.append(
+                f"state/agents/{name}.json: {error}; starting from what is seen"
+            )
             memory = AgentMemory()
         # a stop in progress is decided anew from what is seen, never carried out from a record
-        memory = replace(memory, stopping=None, limit=self._limit(session) if memory.limit is None else memory.limit)
+        memory = replace(
+            memory, stopping=None, limit=self._limit(session) if memory.limit is None else memory.limit
+        )
         self._saved[name] = memory
         return memory
 

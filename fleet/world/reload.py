@@ -85,11 +85,16 @@ class Reloader:
                 waited = self._world.clock.mono() - since
                 if waited < SHRUNK_S:
                     self.again_in = SHRUNK_S - waited
-                    return self._tell("config.shrunk", f"{lost} of {len(old.agents)} agents are gone from the file; believed in {SHRUNK_S - waited:.0f} s")
+                    return self._tell(
+                        "config.shrunk",
+                        f"{lost} of {len(old.agents)} agents are gone from the file; believed in {SHRUNK_S - waited:.0f} s",
+                    )
         self.fleet, self._digest, self._suspect = fleet, digest, ("", 0.0)
         recovered = bool(self.problem)
         self.problem, self._told = "", ""
-        return News("config.recovered" if recovered else "config.loaded", f"{len(fleet.agents)} agents, {digest}")
+        return News(
+            "config.recovered" if recovered else "config.loaded", f"{len(fleet.agents)} agents, {digest}"
+        )
 
     def _accept_again(self) -> News:
         self._suspect = ("", 0.0)

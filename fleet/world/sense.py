@@ -7,7 +7,7 @@ that something moved, where a rule waits for it, or when a full look is due. Not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
@@ -124,11 +124,17 @@ class Senses:
         wanted: list[PaneRef] = []
         for spec in specs:
             pane = panes.get(spec.session)
-            if pane is None or isinstance(spec, ServiceSpec) and not pane.dead:
+            if pane is None or (isinstance(spec, ServiceSpec) and not pane.dead):
                 continue
             eye = self._eye(spec, pane)
             moved = pane.change_key != eye.key
-            if moved or eye.again or (spec.name in due and _eager(memories[spec.name])) or pane.dead and not eye.words:
+            if (
+                moved
+                or eye.again
+                or (spec.name in due and _eager(memories[spec.name]))
+                or (pane.dead
+                and not eye.words)
+            ):
                 wanted.append(pane.ref)
                 eye.key = pane.change_key
                 eye.again = moved or now.wall - pane.activity < 2.0
@@ -179,7 +185,9 @@ class Senses:
             return AgentSeen(pane=pane, survivors=left, intent=intent)
         backend = fleet.backend_of(spec)
         if fresh is not None:
-            eye.reading = self._read(backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y)
+            eye.reading = self._read(
+                backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y
+            )
         if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
             self._scan(fleet, backend, eye, pane.ref.pid, memory, now)
         left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
@@ -200,10 +208,14 @@ class Senses:
         typing = any(m.status is Status.QUEUED for m in memory.outbox)
         if not (fresh and backend.process_name) and not typing:
             return False
-        working = eye.reading is not None and eye.reading.state is ScreenState.WORKING and eye.reading.pattern != ""
+        working = (
+            eye.reading is not None and eye.reading.state is ScreenState.WORKING and eye.reading.pattern != ""
+        )
         return not working and now.steady - eye.scanned > 1.0
 
-    def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, memory: AgentMemory, now: Moment) -> None:
+    def _scan(
+        self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, memory: AgentMemory, now: Moment
+    ) -> None:
         try:
             tree = self._world.processes.tree(pid)
         except Unavailable:
@@ -212,7 +224,11 @@ class Senses:
             return
         names = {n for p in tree for n in (p.name, p.exe)}
         expected = not backend.process_name or backend.process_name in names
-        others = {b.process_name for b in fleet.backends if b.process_name and b.process_name != backend.process_name}
+        others = {
+            b.process_name
+            for b in fleet.backends
+            if b.process_name and b.process_name != backend.process_name
+        }
         other = "" if expected else next(iter(sorted(others & names)), "")
         cpu = sum(p.cpu for p in tree)
         elapsed = now.steady - eye.cpu_at

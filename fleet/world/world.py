@@ -41,7 +41,9 @@ class World:
 class House:
     """One project's directory and everything that is written there."""
 
-    def __init__(self, world: World, log_dir: str, tick: Callable[[], int] = lambda: 0, *, repair: bool = True) -> None:
+    def __init__(
+        self, world: World, log_dir: str, tick: Callable[[], int] = lambda: 0, *, repair: bool = True
+    ) -> None:
         self.log_dir = log_dir
         self.state_dir = f"{log_dir}/state"
         self.logs_dir = f"{log_dir}/logs"

@@ -32,6 +32,11 @@ def asking(case: Case) -> Verdict | None:
     pressed = replace(memory, pressed=reading.dialog, presses=presses + 1, state_looks=0)
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
     return Verdict(
-        act.cause, action=act, hold=True, detail=Detail.ASKING, memory=pressed, wake_at=case.now.steady + 1.0,
+        act.cause,
+        action=act,
+        hold=True,
+        detail=Detail.ASKING,
+        memory=pressed,
+        wake_at=case.now.steady + 1.0,
         events=(("agent.asked", act.cause),),
     )

@@ -18,12 +18,24 @@ from fleet.core.state import Detail
 NEVER = (
     # what the dying program said, and what a person must do; a retry cannot mend any of these
     (r"command not found|: not found\s*$", "install the program, or correct backend.bin or PATH"),
-    (r"unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag", "correct backend.flags"),
-    (r"(?:unknown|invalid|unsupported) model|model\b.{0,80}\b(?:not found|does not exist)", "correct the agent's model"),
-    (r"cannot be used with root", "run as another user, or set IS_SANDBOX=1 in the agent's env if this is a sandbox"),
-    (r"invalid api key|authentication[_ ](?:failed|error)|not logged in|please run /login", "log in or set the key"),
+    (
+        r"unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag",
+        "correct backend.flags",
+    ),
+    (
+        r"(?:unknown|invalid|unsupported) model|model\b.{0,80}\b(?:not found|does not exist)",
+        "correct the agent's model",
+    ),
+    (
+        r"cannot be used with root",
+        "run as another user, or set IS_SANDBOX=1 in the agent's env if this is a sandbox",
+    ),
+    (
+        r"invalid api key|authentication[_ ](?:failed|error)|not logged in|please run /login",
+        "log in or set the key",
+    ),
 )
-BAD_ID = re.compile(r"no conversation found with session id|session id .{1,80} is already in use", re.I)
+BAD_ID = re.compile(r"no conversation found with session id|session id .{1,80} is already in use", re.IGNORECASE)
 BAD_ID_TRIES = 2
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
@@ -36,17 +48,25 @@ def fatal(case: Case) -> Verdict | None:
     if memory.fatal:
         return Verdict(f"{memory.fatal}; {memory.fix}", hold=True, detail=Detail.FATAL)
     if case.seen.auth_failed:
-        return _give_up(case, f"the credentials are refused: {case.seen.auth_failed}", "log in or set the key, then `reset`")
+        return _give_up(
+            case,
+            f"the credentials are refused: {case.seen.auth_failed}",
+            "log in or set the key, then `reset`",
+        )
     if alive or pane is None or memory.ready:
         return None
     if pane.exit_code == EXIT_NOT_FOUND or pane.exit_code == EXIT_NOT_EXECUTABLE:
-        return _give_up(case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH")
+        return _give_up(
+            case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH"
+        )
     if pane.exit_code == 0:
         return None
     for expression, fix in NEVER:
-        found = re.search(expression, case.seen.last_words, re.I | re.M)
+        found = re.search(expression, case.seen.last_words, re.IGNORECASE | re.MULTILINE)
         if found:
-            line = next((x for x in case.seen.last_words.splitlines() if found.group(0).strip() in x), found.group(0))
+            line = next(
+                (x for x in case.seen.last_words.splitlines() if found.group(0).strip() in x), found.group(0)
+            )
             return _give_up(case, f"it said: {line.strip()[:160]}", fix)
     return None
 
@@ -57,7 +77,9 @@ def heal(case: Case) -> Verdict | None:
     if pane is not None and not pane.dead:
         return None
     if pane is not None and memory.over != pane.ref.run:
-        return Verdict("it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now + 0.05)
+        return Verdict(
+            "it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now + 0.05
+        )
     if memory.over and case.seen.survivors is None:
         return Verdict("it ended; counting what is left of it", hold=True, detail=Detail.EXITED, wake_at=now)
     if case.seen.survivors:
@@ -66,14 +88,20 @@ def heal(case: Case) -> Verdict | None:
     if now < memory.retry_at:
         wait = memory.retry_at - now
         detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
-        text = f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
+        text = (
+            f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
+        )
         return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, events=notes)
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:
-        return Verdict("the fleet has used up its restarts for now", hold=True, detail=Detail.BACKOFF, wake_at=now + 5)
+        return Verdict(
+            "the fleet has used up its restarts for now", hold=True, detail=Detail.BACKOFF, wake_at=now + 5
+        )
     cause = _cause(case)
     act = Start(case.agent.name, cause, planned=planned, replace=pane.ref if pane else None)
-    return Verdict(cause, action=act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=now + 0.4, events=notes)
+    return Verdict(
+        cause, action=act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=now + 0.4, events=notes
+    )
 
 
 def _cause(case: Case) -> str:
@@ -94,10 +122,18 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
         return memory, ()
     if BAD_ID.search(case.seen.last_words) or memory.bad_resumes + 1 >= BAD_ID_TRIES:
         told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
-        return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (told,)
+        return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (
+            told,
+        )
     return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
 
 
 def _give_up(case: Case, why: str, fix: str) -> Verdict:
     memory = replace(case.memory, fatal=why, fix=fix)
-    return Verdict(f"{why}; {fix}", hold=True, detail=Detail.FATAL, memory=memory, events=(("agent.failed_for_good", f"{why}; {fix}"),))
+    return Verdict(
+        f"{why}; {fix}",
+        hold=True,
+        detail=Detail.FATAL,
+        memory=memory,
+        events=(("agent.failed_for_good", f"{why}; {fix}"),),
+    )

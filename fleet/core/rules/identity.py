@@ -22,7 +22,9 @@ def identity(case: Case) -> Verdict | None:
     if memory.shell_since and not proc.expected:
         lasted = now - memory.shell_since
         if lasted >= case.watchdog.heavy_interval:
-            return begin(case, f"only a shell is left, for {lasted:.0f} s", planned=False, event="agent.mismatched")
+            return begin(
+                case, f"only a shell is left, for {lasted:.0f} s", planned=False, event="agent.mismatched"
+            )
         return Verdict(
             f"only a shell is left, for {lasted:.0f} s; restarted at {case.watchdog.heavy_interval:.0f}",
             hold=True,

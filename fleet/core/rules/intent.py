@@ -18,7 +18,9 @@ def intent(case: Case) -> Verdict | None:
     if seen.blind:
         return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN)
     if seen.foreign:
-        return Verdict("a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN)
+        return Verdict(
+            "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN
+        )
     if want.held_by:
         return Verdict(f"{want.held_by} is at work on it", hold=True, detail=Detail.HELD)
     if case.memory.stopping is not None:
@@ -40,7 +42,7 @@ def intent(case: Case) -> Verdict | None:
 
 
 def unwatched(case: Case) -> Verdict | None:
-    """watch = "none": what was said to it is typed and a phase takes it along, nothing else is done."""
+    """Watch = "none": what was said to it is typed and a phase takes it along, nothing else is done."""
     if case.is_loop and case.memory.planned and case.seen.pane is None:
         return None
     pane = case.seen.pane

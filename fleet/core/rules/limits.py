@@ -57,7 +57,9 @@ def _arm(case: Case) -> Verdict | None:
         text = f"a limit banner, looking once more: {reading.line}"
         return Verdict(text, hold=True, detail=Detail.LIMITED, memory=hinted, wake_at=now.steady + 0.5)
     if now.steady <= memory.limit_hint or not case.seen.fresh:
-        return Verdict("a limit banner, looking once more", hold=True, detail=Detail.LIMITED, wake_at=now.steady + 0.5)
+        return Verdict(
+            "a limit banner, looking once more", hold=True, detail=Detail.LIMITED, wake_at=now.steady + 0.5
+        )
     return _armed(case, reading.until, reading.line, "screen", parsed=reading.until is not None)
 
 
@@ -73,7 +75,12 @@ def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: b
     what = "until its reset" if parsed else "reset time unknown, probing at the fallback cadence"
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return Verdict(
-        reason, hold=True, detail=Detail.LIMITED, memory=memory, wake_at=_steady(case, end), events=(("agent.limited", reason),)
+        reason,
+        hold=True,
+        detail=Detail.LIMITED,
+        memory=memory,
+        wake_at=_steady(case, end),
+        events=(("agent.limited", reason),),
     )
 
 
@@ -81,7 +88,9 @@ def _account(case: Case) -> Verdict | None:
     if case.account_until <= case.now.wall:
         return None
     reason = f"its account is limited (seen at {case.account_by})"
-    return Verdict(reason, hold=True, detail=Detail.LIMITED, wake_at=_steady(case, case.account_until + case.stagger))
+    return Verdict(
+        reason, hold=True, detail=Detail.LIMITED, wake_at=_steady(case, case.account_until + case.stagger)
+    )
 
 
 def _inside(case: Case, limit: Limit) -> Verdict:
@@ -110,7 +119,11 @@ def _banner_gone(case: Case) -> bool:
 def _keep(case: Case, memory: AgentMemory, limit: Limit, why: str, wake_at: float) -> Verdict:
     kept = memory if memory is not case.memory else None
     return Verdict(
-        f"limited: {why}", hold=True, detail=Detail.LIMITED, memory=kept, wake_at=min(wake_at, _steady(case, limit.until))
+        f"limited: {why}",
+        hold=True,
+        detail=Detail.LIMITED,
+        memory=kept,
+        wake_at=min(wake_at, _steady(case, limit.until)),
     )
 
 
@@ -122,33 +135,65 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
         return Verdict(text, hold=True, detail=Detail.LIMITED)
     if case.now.wall < limit.until + case.stagger and not limit.probes:
-        return Verdict("the window is over; waiting its turn", hold=True, detail=Detail.LIMITED, wake_at=now + case.stagger)
+        return Verdict(
+            "the window is over; waiting its turn",
+            hold=True,
+            detail=Detail.LIMITED,
+            wake_at=now + case.stagger,
+        )
     if pane is None or pane.dead:
         if case.seen.survivors is None:
-            return Verdict("the window is over; counting what is left of it", hold=True, detail=Detail.LIMITED, wake_at=now)
+            return Verdict(
+                "the window is over; counting what is left of it",
+                hold=True,
+                detail=Detail.LIMITED,
+                wake_at=now,
+            )
         if case.seen.survivors:
             return begin(case, "its last run left processes behind", planned=True)
         cleared = replace(memory, limit=None)
         act = Start(agent.name, "its limit window is over", planned=True, replace=pane.ref if pane else None)
         return Verdict(
-            act.cause, action=act, hold=True, detail=Detail.STARTING, memory=cleared, wake_at=now + 0.4,
+            act.cause,
+            action=act,
+            hold=True,
+            detail=Detail.STARTING,
+            memory=cleared,
+            wake_at=now + 0.4,
             events=(("agent.resumed", act.cause),),
         )
     if reading is not None and reading.dialog:
         if reading.key and memory.presses < 2:
             pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
-            act2 = Press(agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
-            return Verdict(act2.cause, action=act2, hold=True, detail=Detail.LIMITED, memory=pressed, wake_at=now + 1)
-        return Verdict(f"the window is over, but a dialog is open: {reading.fix or reading.dialog}", hold=True, detail=Detail.ASKING)
+            act2 = Press(
+                agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key"
+            )
+            return Verdict(
+                act2.cause, action=act2, hold=True, detail=Detail.LIMITED, memory=pressed, wake_at=now + 1
+            )
+        return Verdict(
+            f"the window is over, but a dialog is open: {reading.fix or reading.dialog}",
+            hold=True,
+            detail=Detail.ASKING,
+        )
     waiting = [m for m in memory.outbox if m.kind == "probe"]
     if waiting:
         return None  # the typing rule delivers it; a limited agent may be typed to now
     if not limit.probed:
-        probe = Message(f"probe-{limit.since:.0f}-{limit.probes}", "probe", PROBE, tail=PROBE[-24:], queued=now)
+        probe = Message(
+            f"probe-{limit.since:.0f}-{limit.probes}", "probe", PROBE, tail=PROBE[-24:], queued=now
+        )
         probed = replace(queue(memory, probe), limit=replace(limit, probed=now, probes=limit.probes + 1))
-        return Verdict("the window is over: one probe", memory=probed, wake_at=now, events=(("agent.probed", limit.line),))
+        return Verdict(
+            "the window is over: one probe",
+            memory=probed,
+            wake_at=now,
+            events=(("agent.probed", limit.line),),
+        )
     if now - limit.probed < SETTLE_S:
-        return Verdict("probed; watching what it does", hold=True, detail=Detail.LIMITED, wake_at=limit.probed + SETTLE_S)
+        return Verdict(
+            "probed; watching what it does", hold=True, detail=Detail.LIMITED, wake_at=limit.probed + SETTLE_S
+        )
     if reading is not None and reading.state is ScreenState.LIMITED:
         return _again(case, limit, reading.line, reading.until)
     return _clear(case, "the probe went through")
@@ -167,7 +212,13 @@ def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
 def _clear(case: Case, why: str) -> Verdict:
     memory = replace(case.memory, limit=None, limit_hint=0.0, quiet_since=case.now.steady)
     # the screen of this look is older than the resumption: nothing else may follow from it
-    return Verdict(f"limit over: {why}", hold=True, memory=memory, wake_at=case.now.steady + 1, events=(("agent.resumed", why),))
+    return Verdict(
+        f"limit over: {why}",
+        hold=True,
+        memory=memory,
+        wake_at=case.now.steady + 1,
+        events=(("agent.resumed", why),),
+    )
 
 
 def _steady(case: Case, wall: float) -> float:

@@ -18,7 +18,9 @@ def queue(memory: AgentMemory, message: Message) -> AgentMemory:
     waiting = [
         m
         for m in memory.outbox
-        if not (m.status is Status.QUEUED and m.kind == kind and (kind in COALESCED or kind.startswith("ping:")))
+        if not (
+            m.status is Status.QUEUED and m.kind == kind and (kind in COALESCED or kind.startswith("ping:"))
+        )
     ]
     return replace(memory, outbox=(*waiting, message))
 

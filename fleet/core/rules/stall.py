@@ -39,18 +39,27 @@ def stall(case: Case) -> Verdict | None:
     else:
         return None
     if quiet >= grace and not case.seen.proc.measured:
-        return Verdict(f"{memory.state} for {quiet:.0f} s; measuring its processes first", wake_at=now + MEASURE_S)
+        return Verdict(
+            f"{memory.state} for {quiet:.0f} s; measuring its processes first", wake_at=now + MEASURE_S
+        )
     if quiet < grace:
         return Verdict(f"{memory.state} for {quiet:.0f} s of {grace:.0f}", wake_at=now + grace - quiet)
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
         wake_at = now + memory.marker + case.watchdog.stall_grace - case.now.wall
         return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)
-    if case.is_loop and memory.nudged != case.loop.phase and memory.state == ScreenState.IDLE and case.seen_nudge:
+    if (
+        case.is_loop
+        and memory.nudged != case.loop.phase
+        and memory.state == ScreenState.IDLE
+        and case.seen_nudge
+    ):
         text = Message(f"nudge-{case.loop.phase}", "nudge", NUDGE, tail=tail_of(NUDGE), queued=now)
         nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now)
     lapsed = (("agent.marker_lapsed", "its marker and the grace have passed"),) if memory.marker else ()
-    verdict = begin(case, f"{memory.state} for {quiet:.0f} s without a sign of work", planned=False, event="agent.stalled")
+    verdict = begin(
+        case, f"{memory.state} for {quiet:.0f} s without a sign of work", planned=False, event="agent.stalled"
+    )
     return replace(verdict, events=(*lapsed, *verdict.events))
 
 

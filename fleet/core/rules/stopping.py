@@ -56,7 +56,9 @@ def _step(case: Case, stop: Stopping) -> Verdict:
         return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
     if left == 0 and not alive:
         if stop.clear == 0 and stop.step < 3 and stop.planned:
-            return _hold(case, replace(stop, clear=1, at=now), "stopping: nobody left, looking once more", wait=POLL_S)
+            return _hold(
+                case, replace(stop, clear=1, at=now), "stopping: nobody left, looking once more", wait=POLL_S
+            )
         return _remove_or_done(case, stop)
     waited = now - stop.at
     if stop.step == 1 and waited >= TERM_WAIT_S:
@@ -76,10 +78,14 @@ def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
         act = Remove(case.agent.name, pane.ref, stop.cause)
         return _hold(case, replace(stop, step=3, at=case.now.steady), "taking the session away", act)
     memory = replace(case.memory, stopping=None)
-    return Verdict(f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady)
+    return Verdict(
+        f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady
+    )
 
 
-def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None, wait: float = POLL_S) -> Verdict:
+def _hold(
+    case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None, wait: float = POLL_S
+) -> Verdict:
     memory = replace(case.memory, stopping=stop)
     return Verdict(
         reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.steady + wait

@@ -48,7 +48,9 @@ def typing(case: Case) -> Verdict | None:
     for message in waiting:
         lasts = EXPIRES_S.get(message.kind.split(":")[0])
         if lasts is not None and now - message.queued > lasts:
-            return _finish(case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s"))
+            return _finish(
+                case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s")
+            )
     limited = memory.limit is not None
     message = next((m for m in waiting if m.kind == "probe"), waiting[0]) if limited else waiting[0]
     if not case.seen.fresh and case.seen.pane is not None:
@@ -61,11 +63,15 @@ def typing(case: Case) -> Verdict | None:
     typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0)
     if _is_ours(message, reading.draft):
         changed = advance(memory, replace(typed, status=Status.TYPED))
-        return Verdict("our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S)
+        return Verdict(
+            "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
+        )
     changed = advance(memory, replace(typed, status=Status.TYPED))
     changed = replace(changed, typed=(*(t for t in memory.typed if now - t < 3600.0), now)[-HOURLY * 2 :])
     act = Paste(case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}")
-    return Verdict(f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S)
+    return Verdict(
+        f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S
+    )
 
 
 def _not_now(case: Case, message: Message) -> str:
@@ -132,11 +138,15 @@ def _submit(case: Case, message: Message) -> Verdict:
         why = "the composer holds something else than what was typed"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
     if not shown and message.tries + 1 >= TRIES:
-        return _finish(case, replace(message, status=Status.FAILED, why="the text never showed up in the composer"))
+        return _finish(
+            case, replace(message, status=Status.FAILED, why="the text never showed up in the composer")
+        )
     if not shown:
         # the composer is there and empty, and no Enter was pressed: it was never typed
         back = replace(message, status=Status.QUEUED, run="", tries=message.tries + 1)
-        return Verdict("it never showed up; typing it anew", memory=advance(case.memory, back), hold=True, wake_at=now)
+        return Verdict(
+            "it never showed up; typing it anew", memory=advance(case.memory, back), hold=True, wake_at=now
+        )
     return _press(case, message, pane.ref.run)
 
 
@@ -144,7 +154,13 @@ def _press(case: Case, message: Message, run: str) -> Verdict:
     pane, now = case.seen.pane, case.now.steady
     assert pane is not None and pane.ref.run == run
     sent = replace(message, status=Status.SUBMITTED, at=now, enters=message.enters + 1)
-    act = Press(case.agent.name, pane.ref, (case.backend.submit_key,), f"submit {message.kind} {message.id}", message.id)
+    act = Press(
+        case.agent.name,
+        pane.ref,
+        (case.backend.submit_key,),
+        f"submit {message.kind} {message.id}",
+        message.id,
+    )
     return Verdict(act.cause, action=act, hold=True, memory=advance(case.memory, sent), wake_at=now + GAP_S)
 
 
@@ -158,12 +174,18 @@ def _confirm(case: Case, message: Message) -> Verdict:
     if reading is None or not case.seen.fresh:
         return Verdict("submitted; looking for the receipt", hold=True, wake_at=now + GAP_S)
     if _left(case, message, reading):
-        proof = "it left the composer" if reading.draft is not None else "typed and submitted; no composer to prove it by"
+        proof = (
+            "it left the composer"
+            if reading.draft is not None
+            else "typed and submitted; no composer to prove it by"
+        )
         return _finish(case, replace(message, status=Status.CONFIRMED, why=proof))
     waited = now - message.at
     if message.enters < ENTERS and waited >= AGAIN_S and case.memory.state != ScreenState.ASKING:
         if reading.draft is not None and not _is_ours(message, reading.draft):
-            return _finish(case, replace(message, status=Status.FAILED, why="somebody else's text is in the composer"))
+            return _finish(
+                case, replace(message, status=Status.FAILED, why="somebody else's text is in the composer")
+            )
         pane = case.seen.pane
         assert pane is not None
         return _press(case, message, pane.ref.run)
@@ -175,7 +197,9 @@ def _confirm(case: Case, message: Message) -> Verdict:
 
 def _left(case: Case, message: Message, reading: Reading) -> bool:
     if reading.draft is not None:
-        return not _is_ours(message, reading.draft) and (not reading.draft or case.memory.state == ScreenState.WORKING)
+        return not _is_ours(message, reading.draft) and (
+            not reading.draft or case.memory.state == ScreenState.WORKING
+        )
     # no composer can be made out: the agent at work, or a while without our text, is all the proof there is
     return case.memory.state == ScreenState.WORKING or case.now.steady - message.at >= 1.0
 

@@ -29,7 +29,11 @@ def waiting(case: Case) -> Verdict | None:
         if memory.bad_marker == marker.text:
             return None
         told = (("agent.marker_malformed", marker.text),)
-        return Verdict(f"a marker that cannot be read: {marker.text}", memory=replace(memory, bad_marker=marker.text), events=told)
+        return Verdict(
+            f"a marker that cannot be read: {marker.text}",
+            memory=replace(memory, bad_marker=marker.text),
+            events=told,
+        )
     if marker.until != memory.marker:
         memory = replace(memory, marker=marker.until)
         told = (("agent.waiting", marker.text + (" (capped at 24 h)" if marker.capped else "")),)
@@ -40,7 +44,9 @@ def waiting(case: Case) -> Verdict | None:
         return _hold(case, None, marker.until, ())
     if memory.marker_woken != marker.until and case.watched:
         woken = replace(memory, marker_woken=marker.until)
-        message = Message(f"marker-{marker.until:.0f}", "marker", PASSED, tail=tail_of(PASSED), queued=now.steady)
+        message = Message(
+            f"marker-{marker.until:.0f}", "marker", PASSED, tail=tail_of(PASSED), queued=now.steady
+        )
         return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)
     return None
 

@@ -1,0 +1,155 @@
+"""Dataclasses that cost nothing to declare: the same words and the same meaning as the standard ones.
+
+The standard decorator compiles six functions for every class when its module is imported, and brings in `inspect`;
+for a hundred small frozen classes that is most of what `status` does. Here a class is compiled when it is first
+used, and most never are. Type checkers see the standard library's own, and `dataclasses.fields`, `asdict` and
+`is_dataclass` work: the table they read is made when somebody asks for it.
+
+Only what this house uses is understood: slots, frozen or not, plain defaults, and factories. No inheritance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field, replace
+else:
+
+    class field:  # noqa: N801  it stands for a function
+        """A default that is made afresh for every instance."""
+
+        __slots__ = ("default_factory",)
+
+        def __init__(self, *, default_factory: Any) -> None:
+            self.default_factory = default_factory
+
+    def dataclass(*, slots: bool, frozen: bool = False) -> Any:
+        """The decorator."""
+        if not slots:
+            raise TypeError("a record has slots: write @dataclass(slots=True)")
+        return lambda cls: _declare(cls, frozen=frozen)
+
+    def replace(record: Any, /, **changes: Any) -> Any:
+        """A copy with some fields changed."""
+        kept = {name: getattr(record, name) for name in record.__match_args__ if name not in changes}
+        return type(record)(**kept, **changes)
+
+
+__all__ = ["dataclass", "field", "replace"]
+
+_OMITTED = object()  # a parameter with a factory that was not given
+
+
+class _Later:
+    """A method that is compiled when it is first looked up, and from then on is an ordinary one."""
+
+    __slots__ = ("name", "source")
+
+    def __init__(self, name: str, source: Any) -> None:
+        self.name, self.source = name, source
+
+    def __get__(self, instance: Any, cls: type) -> Any:
+        namespace: dict[str, Any] = {"_set": object.__setattr__, "_omitted": _OMITTED, "_given": cls._given}  # type: ignore[attr-defined]
+        exec(self.source(cls), namespace)  # noqa: S102  field names only, and those are identifiers
+        made = namespace[self.name]
+        made.__qualname__ = f"{cls.__qualname__}.{self.name}"
+        setattr(cls, self.name, made)
+        return made.__get__(instance, cls)
+
+
+def _declare(cls: type, *, frozen: bool) -> type:
+    """The same class, with slots for its annotations and methods that wait to be needed."""
+    names = tuple(cls.__dict__.get("__annotations__", ()))
+    body = {k: v for k, v in cls.__dict__.items() if k not in {"__dict__", "__weakref__"}}
+    body["_given"] = {name: body.pop(name) for name in names if name in body}
+    ours: dict[str, Any] = {
+        "__init__": _Later("__init__", _init_frozen if frozen else _init),
+        "__eq__": _Later("__eq__", _eq),
+        "__repr__": _repr,
+    }
+    if frozen:
+        ours |= {"__hash__": _Later("__hash__", _hash), "__setattr__": _refuse, "__delattr__": _refuse}
+    else:
+        ours["__hash__"] = None
+    fixed = {
+        "__slots__": names,
+        "__match_args__": names,
+        "__dataclass_fields__": _Fields(),
+        "__reduce__": _reduce,
+    }
+    return type(cls.__name__, cls.__bases__, ours | body | fixed)
+
+
+def _init(cls: Any, setter: str = " self.{0} = {1}\n") -> str:
+    """The source of a constructor."""
+    head = body = ""
+    for name in cls.__match_args__:
+        value = name
+        if name not in cls._given:
+            head += f", {name}"
+        elif isinstance(cls._given[name], field):
+            head += f", {name}=_omitted"
+            value = f"_given['{name}'].default_factory() if {name} is _omitted else {name}"
+        else:
+            head += f", {name}=_given['{name}']"
+        body += setter.format(name, value)
+    return f"def __init__(self{head}):\n{body or ' pass'}"
+
+
+def _init_frozen(cls: Any) -> str:
+    return _init(cls, " _set(self, '{0}', {1})\n")
+
+
+def _eq(cls: Any) -> str:
+    mine, theirs = (_values(cls, who) for who in ("self", "other"))
+    return (
+        "def __eq__(self, other):\n"
+        " if other.__class__ is not self.__class__: return NotImplemented\n"
+        f" return {mine} == {theirs}"
+    )
+
+
+def _hash(cls: Any) -> str:
+    return f"def __hash__(self): return hash({_values(cls, 'self')})"
+
+
+def _values(cls: Any, who: str) -> str:
+    return "(" + "".join(f"{who}.{name}, " for name in cls.__match_args__) + ")"
+
+
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _reduce(self: Any) -> tuple[type, tuple[Any, ...]]:
+    return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+
+def _refuse(self: Any, name: str, *_: Any) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"{type(self).__name__} is frozen: {name} cannot be changed")
+
+
+class _Fields:
+    """The table that the standard library's helpers read, made when they first look."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, cls: Any) -> dict[str, Any]:
+        import dataclasses
+
+        hints = cls.__annotations__
+        standard = {
+            n: dataclasses.field(default=v) for n, v in cls._given.items() if not isinstance(v, field)
+        }
+        made = {n: dataclasses.field(default_factory=v.default_factory)
+                for n, v in cls._given.items() if isinstance(v, field)}  # fmt: skip
+        shape = type(cls.__name__, (), {"__annotations__": hints, **standard, **made})
+        table: dict[str, Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
+            shape
+        ).__dataclass_fields__
+        cls.__dataclass_fields__ = table
+        return table

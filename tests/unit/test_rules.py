@@ -1,0 +1,924 @@
+"""A rule is a table: one row a promise."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import pytest
+
+from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
+from fleet.core.case import Intent, LoopState, ProcView
+from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
+from fleet.core.memory import Status, Stopping
+from fleet.core.model import Wake
+from fleet.core.rules.asking import asking
+from fleet.core.rules.heal import fatal, heal
+from fleet.core.rules.identity import identity
+from fleet.core.rules.intent import intent, unwatched
+from fleet.core.rules.limits import limits
+from fleet.core.rules.outbox import advance, queue
+from fleet.core.rules.stall import stall
+from fleet.core.rules.starting import starting
+from fleet.core.rules.stopping import stopping
+from fleet.core.rules.turnover import task, turnover
+from fleet.core.rules.typing import receipts, typing
+from fleet.core.rules.unknown import unknown
+from fleet.core.rules.waiting import waiting
+from fleet.core.rules.wake import wake
+from fleet.core.rules.wedged import wedged
+from fleet.core.state import EDGES, Detail, State
+from fleet.journal.events import EventType
+from tests.unit.cases import (
+    AGENT,
+    BACKEND,
+    CONTRACT,
+    LOOP_AGENT,
+    NOW,
+    PANE,
+    READY,
+    SERVICE,
+    case,
+    dead,
+    limit,
+    marker,
+    message,
+    reading,
+    seen,
+)
+
+OVER = replace(READY, over="run1")
+
+
+def check(verdict, action, words):
+    """The verdict does that, for that reason; None means the rule has nothing to say."""
+    if words is None:
+        assert verdict is None
+        return
+    assert verdict is not None, f"expected: {words}"
+    assert words in verdict.reason
+    assert (type(verdict.action) if verdict.action else None) is action
+
+
+# --- intent ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("look", "action", "words"),
+    [
+        pytest.param(seen(), None, None, id="wanted-and-there-is-nobodys-business"),
+        pytest.param(seen(blind="tmux hangs", pane=None), None, "not seen", id="unseen-is-not-dead"),
+        pytest.param(seen(pane=None, foreign=True), None, "not ours", id="a-strangers-session-is-left-alone"),
+        pytest.param(
+            seen(intent=Intent("up", held_by="down")), None, "at work", id="a-verb-at-work-is-left-alone"
+        ),
+        pytest.param(
+            seen(intent=Intent("down")), Signal, "taken down", id="I25-down-wins-over-a-racing-start"
+        ),
+        pytest.param(seen(intent=Intent("down"), pane=None), None, "taken down", id="down-and-gone"),
+        pytest.param(
+            seen(intent=Intent(""), pane=None), None, "nobody has brought", id="T32-not-up-not-healed"
+        ),
+        pytest.param(seen(intent=Intent("up", paused=True)), None, "paused", id="paused"),
+        pytest.param(seen(intent=Intent("up", frozen=True)), None, "frozen", id="frozen"),
+        pytest.param(
+            seen(intent=Intent("up", paused=True), pane=dead()), None, "paused", id="paused-is-not-healed"
+        ),
+    ],
+)
+def test_intent(look, action, words):
+    check(intent(case(seen=look)), action, words)
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        pytest.param(seen(), "not watched", id="running"),
+        pytest.param(seen(pane=dead(0)), "finished", id="T09-a-finished-task-is-not-run-again"),
+        pytest.param(seen(pane=dead(3)), "ended", id="R088-failed-and-not-watched"),
+    ],
+)
+def test_unwatched(look, words):
+    check(unwatched(case(seen=look, agent=replace(AGENT, watch="none"))), None, words)
+
+
+# --- stopping --------------------------------------------------------------------------------------
+
+
+def stop(step=1, ago=1.0, clear=0, planned=True):
+    return Stopping("because", planned, PANE.ref, "run1", 100, step=step, at=NOW.steady - ago, clear=clear)
+
+
+@pytest.mark.parametrize(
+    ("state", "look", "action", "words"),
+    [
+        pytest.param(None, seen(), None, None, id="nothing-to-stop"),
+        pytest.param(stop(0, 0), seen(survivors=3), Signal, "stopping", id="ask-first"),
+        pytest.param(stop(1, 1), seen(survivors=2), None, "waiting for 2", id="wait"),
+        pytest.param(stop(1, 11), seen(survivors=2), Signal, "forcing 2", id="force-after-ten-seconds"),
+        pytest.param(stop(2, 6), seen(survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"),
+        pytest.param(stop(1, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
+        pytest.param(stop(1, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),
+        pytest.param(
+            stop(1, 1, clear=1), seen(survivors=0, pane=dead()), Remove, "session away", id="then-remove"
+        ),
+        pytest.param(stop(3, 1, clear=1), seen(survivors=0, pane=None), None, "stopped", id="done"),
+    ],
+)
+def test_stopping(state, look, action, words):
+    check(stopping(case(replace(READY, stopping=state), seen=look)), action, words)
+
+
+def test_a_stop_escalates_from_term_to_kill_and_never_the_other_way():
+    first = stopping(case(replace(READY, stopping=stop(0, 0)), seen=seen(survivors=1)))
+    second = stopping(case(replace(READY, stopping=stop(1, 11)), seen=seen(survivors=1)))
+    assert first.action.signum == signal.SIGTERM
+    assert second.action.signum == signal.SIGKILL
+
+
+def test_a_finished_stop_is_forgotten():
+    verdict = stopping(case(replace(READY, stopping=stop(3, 1)), seen=seen(survivors=0, pane=None)))
+    assert verdict.memory.stopping is None
+
+
+# --- turnover --------------------------------------------------------------------------------------
+
+IN_P1 = replace(READY, run=replace(READY.run, phase="p1"))
+
+
+@pytest.mark.parametrize(
+    ("memory", "loop", "look", "action", "words"),
+    [
+        pytest.param(IN_P1, LoopState("p1"), seen(), None, None, id="same-phase"),
+        pytest.param(IN_P1, LoopState("p2"), seen(), Signal, "p2 begins", id="R112-the-phase-moved-on"),
+        pytest.param(IN_P1, LoopState("p2", keep_runs=True), seen(), None, None, id="T18-no-restart-asked"),
+        pytest.param(
+            IN_P1, LoopState("", complete=True), seen(), Signal, "complete", id="R113-finished-loops-stop"
+        ),
+        pytest.param(
+            IN_P1, LoopState("", complete=True), seen(pane=None), None, "complete", id="R118-and-stay"
+        ),
+        pytest.param(
+            OVER, LoopState("p1", held="doubt"), seen(pane=None), None, "held", id="T52-held-is-not-started"
+        ),
+        pytest.param(
+            IN_P1, LoopState("p1", held="doubt"), seen(), None, None, id="held-leaves-the-running-alone"
+        ),
+    ],
+)
+def test_turnover(memory, loop, look, action, words):
+    check(turnover(case(memory, agent=LOOP_AGENT, loop=loop, seen=look)), action, words)
+
+
+def test_turnover_is_not_counted_against_the_agent():
+    verdict = turnover(case(IN_P1, agent=LOOP_AGENT, loop=LoopState("p2")))
+    assert verdict.memory.stopping.planned
+
+
+@pytest.mark.parametrize(
+    ("due", "look", "action", "words"),
+    [
+        pytest.param(False, seen(), None, None, id="not-called"),
+        pytest.param(True, seen(), Signal, "called for", id="T36-its-old-run-is-replaced"),
+        pytest.param(True, seen(pane=None, survivors=0), Start, "complete", id="R116-run-it"),
+    ],
+)
+def test_task(due, look, action, words):
+    check(task(case(replace(READY, task_due=due), seen=look)), action, words)
+
+
+# --- heal ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "more", "action", "words"),
+    [
+        pytest.param(READY, seen(), {}, None, None, id="alive-is-left-alone"),
+        pytest.param(READY, seen(pane=dead(None)), {}, None, "exit status", id="wait-for-the-status"),
+        pytest.param(
+            OVER, seen(pane=dead(), survivors=None), {}, None, "counting", id="uncounted-is-not-gone"
+        ),
+        pytest.param(
+            OVER, seen(pane=dead(), survivors=2), {}, Signal, "left processes", id="I29-survivors-first"
+        ),
+        pytest.param(
+            OVER, seen(pane=dead(), survivors=0), {}, Start, "exited with 1", id="R089-first-death-at-once"
+        ),
+        pytest.param(OVER, seen(pane=None, survivors=0), {}, Start, "session is gone", id="session-killed"),
+        pytest.param(
+            replace(OVER, retry_at=NOW.steady + 9),
+            seen(pane=dead(), survivors=0),
+            {},
+            None,
+            "next try in 9 s",
+            id="backing-off",
+        ),
+        pytest.param(
+            OVER, seen(pane=dead(), survivors=0), {"may_start": False}, None, "used up", id="I21-fleet-budget"
+        ),
+        pytest.param(
+            replace(OVER, planned=True),
+            seen(pane=None, survivors=0),
+            {"may_start": False},
+            Start,
+            "session is gone",
+            id="our-own-stops-cost-no-budget",
+        ),
+    ],
+)
+def test_heal(memory, look, more, action, words):
+    check(heal(case(memory, seen=look, **more)), action, words)
+
+
+NOT_READY = replace(OVER, ready=0.0)
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "words"),
+    [
+        pytest.param(READY, seen(), None, id="alive"),
+        pytest.param(NOT_READY, seen(pane=dead(127)), "could not be started", id="program-missing"),
+        pytest.param(
+            NOT_READY, seen(pane=dead(1), last_words="error: unknown option '--x'"), "flags", id="bad-flag"
+        ),
+        pytest.param(
+            NOT_READY, seen(pane=dead(1), last_words="Unknown model: gpt-9"), "model", id="bad-model"
+        ),
+        pytest.param(
+            NOT_READY,
+            seen(pane=dead(1), last_words="--x cannot be used with root/sudo privileges"),
+            "IS_SANDBOX",
+            id="root-refused",
+        ),
+        pytest.param(
+            NOT_READY,
+            seen(pane=dead(1), last_words="Traceback ..."),
+            None,
+            id="an-ordinary-crash-is-not-fatal",
+        ),
+        pytest.param(OVER, seen(pane=dead(127)), None, id="a-run-that-was-ready-is-retried"),
+        pytest.param(READY, seen(auth_failed="Invalid API key"), "credentials", id="refused-credentials"),
+        pytest.param(
+            replace(OVER, fatal="why", fix="do this"), seen(pane=dead()), "do this", id="fatal-is-sticky"
+        ),
+    ],
+)
+def test_fatal(memory, look, words):
+    check(fatal(case(memory, seen=look)), None, words)
+
+
+def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words():
+    memory = replace(NOT_READY, run=replace(READY.run, resumed=True, conversation="u"))
+    look = seen(pane=dead(1), survivors=0, last_words="No conversation found with session ID: u")
+    verdict = heal(case(memory, seen=look))
+    assert verdict.memory.bad_resumes == 2
+    assert "agent.resume_id_set_aside" in [kind for kind, _ in verdict.events]
+
+
+# --- limits ----------------------------------------------------------------------------------------
+
+BANNER = reading("limited", line="You've hit your limit · resets 3pm", until=NOW.wall + 3600)
+LIMITED = replace(READY, state="limited")
+SHUT = replace(LIMITED, limit=limit())
+OPEN = replace(LIMITED, limit=limit(until=NOW.wall - 1))
+PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 20, probes=1))
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "action", "words"),
+    [
+        pytest.param(READY, seen(), None, None, id="no-banner"),
+        pytest.param(LIMITED, seen(reading=BANNER), None, "once more", id="first-look-only-holds"),
+        pytest.param(
+            replace(LIMITED, limit_hint=NOW.steady - 1),
+            seen(reading=BANNER),
+            None,
+            "quiet",
+            id="second-look-arms",
+        ),
+        pytest.param(
+            SHUT,
+            seen(reading=replace(BANNER, until=NOW.wall + 555)),
+            None,
+            "limited",
+            id="R092-inside-the-window-nothing",
+        ),
+        pytest.param(SHUT, seen(reading=BANNER), None, "quiet", id="R154-a-later-reset-moves-the-end"),
+        pytest.param(
+            SHUT, seen(pane=dead(), survivors=0), None, "limited", id="T73-dead-inside-the-window-waits"
+        ),
+        pytest.param(
+            OPEN, seen(pane=dead(), survivors=0), Start, "window is over", id="T73-started-at-its-end"
+        ),
+        pytest.param(OPEN, seen(reading=BANNER), None, "one probe", id="R153-one-probe"),
+        pytest.param(PROBED, seen(reading=BANNER), None, "quiet", id="R154-a-reprinted-banner-rearms"),
+        pytest.param(
+            PROBED,
+            seen(reading=replace(BANNER, line="limit · resets 3pm")),
+            None,
+            "fallback",
+            id="T75-an-unchanged-banner-uses-the-fallback",
+        ),
+        pytest.param(
+            replace(PROBED, state="idle"), seen(), None, "went through", id="the-probe-went-through"
+        ),
+        pytest.param(
+            replace(SHUT, state="working"),
+            seen(reading=reading("working")),
+            None,
+            "at work",
+            id="T75-active-clears",
+        ),
+        pytest.param(
+            OPEN,
+            seen(reading=replace(BANNER, dialog="limit", key="Escape")),
+            Press,
+            "allowed key",
+            id="its-dialog-is-answered-with-its-one-key",
+        ),
+        pytest.param(
+            OPEN,
+            seen(reading=replace(BANNER, dialog="limit", key="")),
+            None,
+            "dialog is open",
+            id="or-reported",
+        ),
+    ],
+)
+def test_limits(memory, look, action, words):
+    check(limits(case(memory, seen=look)), action, words)
+
+
+def test_the_window_ends_slack_after_the_reset():
+    verdict = limits(case(replace(LIMITED, limit_hint=NOW.steady - 1), seen=seen(reading=BANNER)))
+    assert verdict.memory.limit.until == NOW.wall + 3600 + 45  # R033
+
+
+def test_an_unreadable_reset_uses_the_flat_fallback():
+    banner = replace(BANNER, until=None)
+    verdict = limits(case(replace(LIMITED, limit_hint=NOW.steady - 1), seen=seen(reading=banner)))
+    assert verdict.memory.limit.until == NOW.wall + 300  # R155
+    assert not verdict.memory.limit.parsed
+
+
+def test_a_structured_report_arms_at_once():
+    told = limit(source="hook", until=NOW.wall + 900)
+    assert limits(case(seen=seen(limit=told))).memory.limit.source == "hook"
+
+
+def test_an_operator_may_forbid_the_resume():
+    quiet = replace(AGENT, resume_on_reset=False)
+    verdict = limits(case(OPEN, agent=quiet, seen=seen(reading=BANNER)))
+    assert verdict.action is None
+    assert "resume_on_reset" in verdict.reason
+    assert not verdict.memory
+
+
+def test_agents_of_one_account_wait_together_and_resume_one_after_the_other():
+    held = limits(case(account_until=NOW.wall + 60, account_by="b"))
+    assert held.hold
+    assert "b" in held.reason
+    late = limits(case(OPEN, seen=seen(reading=BANNER), stagger=10.0))
+    assert "its turn" in late.reason
+
+
+def test_the_third_probe_without_a_reset_is_loud():
+    memory = replace(PROBED, limit=replace(PROBED.limit, probes=3))
+    verdict = limits(case(memory, seen=seen(reading=replace(BANNER, line="limit · resets 3pm"))))
+    assert "agent.limit_without_reset" in [kind for kind, _ in verdict.events]  # T72
+
+
+# --- starting, identity, wedged, asking, unknown ---------------------------------------------------
+
+YOUNG = replace(READY, ready=0.0, alive_since=NOW.steady - 3, state="")
+
+
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        pytest.param(READY, None, id="ready"),
+        pytest.param(YOUNG, "starting for 3 s", id="T40-left-alone-while-starting"),
+        pytest.param(replace(YOUNG, alive_since=NOW.steady - 60), None, id="grace-over"),
+        pytest.param(replace(YOUNG, state="asking"), None, id="a-dialog-at-start-is-for-the-asking-rule"),
+    ],
+)
+def test_starting(memory, words):
+    check(starting(case(memory)), None, words)
+
+
+@pytest.mark.parametrize(
+    ("backend", "memory", "proc", "action", "words"),
+    [
+        pytest.param(BACKEND, READY, ProcView(), None, None, id="the-right-program"),
+        pytest.param(
+            BACKEND,
+            READY,
+            ProcView(expected=False, other="codex"),
+            Signal,
+            "it runs codex",
+            id="R091-another-backend",
+        ),
+        pytest.param(
+            BACKEND, READY, ProcView(expected=True, other="codex"), None, None, id="T41-both-is-fine"
+        ),
+        pytest.param(
+            CONTRACT,
+            READY,
+            ProcView(expected=False, other="codex"),
+            None,
+            None,
+            id="R052-no-process-name-opts-out",
+        ),
+        pytest.param(
+            BACKEND,
+            replace(READY, shell_since=NOW.steady - 10),
+            ProcView(expected=False, shell_only=True),
+            None,
+            "only a shell",
+            id="a-shell-for-a-moment",
+        ),
+        pytest.param(
+            BACKEND,
+            replace(READY, shell_since=NOW.steady - 301),
+            ProcView(expected=False, shell_only=True),
+            Signal,
+            "only a shell",
+            id="a-shell-for-a-heavy-interval",
+        ),
+        pytest.param(
+            BACKEND, READY, ProcView(expected=False), None, None, id="an-unknown-helper-is-no-proof"
+        ),
+    ],
+)
+def test_identity(backend, memory, proc, action, words):
+    check(identity(case(memory, backend=backend, seen=seen(proc=proc))), action, words)
+
+
+@pytest.mark.parametrize(
+    ("state", "looks", "action", "words"),
+    [
+        pytest.param("idle", 5, None, None, id="fine"),
+        pytest.param("wedged", 1, None, "once more", id="T68-one-look-is-not-enough"),
+        pytest.param("wedged", 2, Signal, "wedged", id="R090-two-are"),
+    ],
+)
+def test_wedged(state, looks, action, words):
+    memory = replace(READY, state=state, state_looks=looks)
+    check(wedged(case(memory, seen=seen(reading=reading(state, line="redacted")))), action, words)
+
+
+@pytest.mark.parametrize(
+    ("memory", "dialog", "action", "words"),
+    [
+        pytest.param(READY, {}, None, None, id="no-dialog"),
+        pytest.param(
+            replace(READY, state="asking", state_looks=1), {"key": "1"}, None, "once more", id="look-twice"
+        ),
+        pytest.param(
+            replace(READY, state="asking", state_looks=2),
+            {"key": "1"},
+            Press,
+            "allowed key",
+            id="I14-the-one-key",
+        ),
+        pytest.param(
+            replace(READY, state="asking", state_looks=2),
+            {"fix": "trust it"},
+            None,
+            "trust it",
+            id="I14-never-a-blind-enter",
+        ),
+        pytest.param(
+            replace(READY, state="asking", state_looks=2, pressed="trust", presses=2),
+            {"key": "1"},
+            None,
+            "attach",
+            id="not-for-ever",
+        ),
+    ],
+)
+def test_asking(memory, dialog, action, words):
+    state = "asking" if memory.state == "asking" else "idle"
+    look = seen(reading=reading(state, dialog="trust" if state == "asking" else "", **dialog))
+    check(asking(case(memory, seen=look)), action, words)
+
+
+def test_unknown_is_kept_and_told_once():
+    memory = replace(READY, state="unknown", state_since=NOW.steady - 1900)
+    first = unknown(case(memory, seen=seen(reading=reading("unknown"))))
+    assert isinstance(first.action, Keep)
+    again = unknown(case(first.memory, seen=seen(reading=reading("unknown"))))
+    assert again.hold
+    assert again.action is None
+
+
+@pytest.mark.parametrize("age", [0, 60, 3600, 86_400])
+def test_unknown_is_never_healed(age):
+    """I7: whatever the age, nothing destructive follows from a screen nobody can read."""
+    memory = replace(
+        READY, state="unknown", state_since=NOW.steady - age, quiet_since=NOW.steady - age, kept="run1"
+    )
+    verdict = judge(case(memory, seen=seen(reading=reading("unknown"), fresh=False)))
+    assert verdict.action is None
+    assert verdict.detail is Detail.UNKNOWN
+
+
+# --- waiting, wake, stall --------------------------------------------------------------------------
+
+
+def with_marker(offset, text="WAITING-UNTIL: soon"):
+    return seen(reading=reading("idle", draft="", marker=marker(offset, text)))
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "words"),
+    [
+        pytest.param(READY, seen(), None, id="no-marker"),
+        pytest.param(READY, with_marker(600), "own word", id="R095-a-new-marker-holds"),
+        pytest.param(
+            replace(READY, marker=NOW.wall + 600), with_marker(600), "own word", id="and-goes-on-holding"
+        ),
+        pytest.param(
+            replace(READY, marker=NOW.wall - 5), with_marker(-5), "telling it", id="passed-it-is-told-once"
+        ),
+        pytest.param(
+            replace(READY, marker=NOW.wall - 5, marker_woken=NOW.wall - 5),
+            with_marker(-5),
+            None,
+            id="not-twice",
+        ),
+        pytest.param(
+            READY, with_marker(None, "WAITING-UNTIL: <time>"), "cannot be read", id="T76-malformed-is-flagged"
+        ),
+    ],
+)
+def test_waiting(memory, look, words):
+    check(waiting(case(memory, seen=look)), None, words)
+
+
+WAKING = replace(AGENT, wake=Wake(600.0, "/p/wake.md"))
+
+
+@pytest.mark.parametrize(
+    ("agent", "woke", "queued"),
+    [
+        pytest.param(AGENT, 0.0, False, id="has-none"),
+        pytest.param(WAKING, NOW.steady - 599, False, id="T79-not-before-its-interval"),
+        pytest.param(WAKING, NOW.steady - 601, True, id="R080-due"),
+    ],
+)
+def test_wake(agent, woke, queued):
+    verdict = wake(case(replace(READY, woke=woke), agent=agent))
+    assert bool(verdict and verdict.memory and verdict.memory.outbox) is queued
+
+
+def test_two_wakes_are_never_queued():
+    first = wake(case(replace(READY, woke=NOW.steady - 601), agent=WAKING))
+    later = replace(NOW, steady=NOW.steady + 700)
+    second = wake(case(first.memory, agent=WAKING, now=later))
+    assert len([m for m in second.memory.outbox if m.kind == "wake"]) == 1
+
+
+QUIET = replace(READY, quiet_since=NOW.steady - 301, still_since=NOW.steady - 301)
+
+
+@pytest.mark.parametrize(
+    ("memory", "agent", "more", "action", "words"),
+    [
+        pytest.param(READY, AGENT, {}, None, "idle for", id="not-yet"),
+        pytest.param(QUIET, AGENT, {}, Signal, "without a sign", id="R094-idle-too-long"),
+        pytest.param(
+            QUIET, replace(AGENT, watch="heal"), {}, None, None, id="R093-heal-never-reboots-for-idling"
+        ),
+        pytest.param(replace(QUIET, ready=0.0), AGENT, {}, None, None, id="not-before-it-was-ready"),
+        pytest.param(QUIET, AGENT, {"resumed": True}, None, None, id="I23-not-after-a-suspend"),
+        pytest.param(
+            replace(QUIET, marker=NOW.wall - 100),
+            AGENT,
+            {"seen": with_marker(-100)},
+            None,
+            "waits",
+            id="R095-within-the-grace",
+        ),
+        pytest.param(
+            replace(QUIET, marker=NOW.wall - 181),
+            AGENT,
+            {"seen": with_marker(-181)},
+            Signal,
+            "without",
+            id="R034-grace-over",
+        ),
+        pytest.param(
+            QUIET, LOOP_AGENT, {"loop": LoopState("p1")}, None, "done marker", id="T58-first-the-nudge"
+        ),
+        pytest.param(
+            replace(QUIET, nudged="p1"),
+            LOOP_AGENT,
+            {"loop": LoopState("p1")},
+            Signal,
+            "without",
+            id="T58-once",
+        ),
+        pytest.param(replace(QUIET, state="unknown"), AGENT, {}, None, None, id="I7-unknown-is-not-idle"),
+    ],
+)
+def test_stall(memory, agent, more, action, words):
+    check(stall(case(memory, agent=agent, **more)), action, words)
+
+
+def test_a_message_on_its_way_keeps_the_reboot_off():
+    memory = replace(QUIET, outbox=(message(status=Status.TYPED, run="run1"),))
+    assert stall(case(memory)) is None
+
+
+# --- typing ----------------------------------------------------------------------------------------
+
+WAITING = replace(READY, outbox=(message(),))
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "more", "action", "words"),
+    [
+        pytest.param(READY, seen(), {}, None, None, id="nothing-to-say"),
+        pytest.param(WAITING, seen(), {}, Paste, "typing send", id="idle-and-empty"),
+        pytest.param(WAITING, seen(fresh=False), {}, None, "look at the screen", id="not-without-a-look"),
+        pytest.param(
+            WAITING, seen(pane=replace(PANE, in_mode=True)), {}, None, "copy mode", id="K2-not-in-copy-mode"
+        ),
+        pytest.param(
+            WAITING,
+            seen(proc=ProcView(expected=False, shell_only=True)),
+            {},
+            None,
+            "another program",
+            id="I8-never-into-a-shell",
+        ),
+        pytest.param(
+            WAITING,
+            seen(reading=reading("idle", draft="my own th")),
+            {},
+            None,
+            "draft",
+            id="I12-a-persons-draft",
+        ),
+        pytest.param(
+            WAITING,
+            seen(pane=replace(PANE, typed_at=NOW.wall - 5)),
+            {},
+            None,
+            "somebody is typing",
+            id="T31-a-person-at-the-keyboard",
+        ),
+        pytest.param(
+            replace(WAITING, state="working"),
+            seen(reading=reading("working", draft="")),
+            {},
+            None,
+            "it is working",
+            id="I13-not-into-work",
+        ),
+        pytest.param(
+            replace(WAITING, state="working"),
+            seen(reading=reading("working", draft="")),
+            {"backend": replace(BACKEND, queues_input=True)},
+            Paste,
+            "typing",
+            id="unless-it-queues",
+        ),
+        pytest.param(
+            replace(WAITING, state="asking"),
+            seen(reading=reading("asking")),
+            {},
+            None,
+            "it is asking",
+            id="never-into-a-dialog",
+        ),
+        pytest.param(
+            replace(WAITING, state="unknown"),
+            seen(reading=reading("unknown")),
+            {},
+            None,
+            "it is unknown",
+            id="nor-the-unknown",
+        ),
+        pytest.param(
+            replace(WAITING, limit=limit()), seen(), {}, None, "limited", id="T66-not-while-limited"
+        ),
+        pytest.param(
+            WAITING,
+            seen(reading=reading("idle", draft="please go on with it")),
+            {},
+            None,
+            "already stands",
+            id="our-own-text-is-not-typed-twice",
+        ),
+        pytest.param(
+            replace(READY, outbox=(message("ping:claim"),), typed=(NOW.steady - 5,)),
+            seen(),
+            {},
+            None,
+            "less than",
+            id="SEC-12-rate",
+        ),
+        pytest.param(
+            replace(READY, outbox=(replace(message("wake"), queued=NOW.steady - 4000),)),
+            seen(),
+            {},
+            None,
+            "not deliverable",
+            id="expires",
+        ),
+    ],
+)
+def test_typing(memory, look, more, action, words):
+    check(typing(case(memory, seen=look, **more)), action, words)
+
+
+def in_flight(status, ago, *, enters=0, tries=0):
+    sent = replace(
+        message(),
+        status=status,
+        at=NOW.steady - ago,
+        at_wall=NOW.wall - ago,
+        run="run1",
+        enters=enters,
+        tries=tries,
+    )
+    return replace(READY, outbox=(sent,))
+
+
+OURS = reading("idle", draft="please go on with it")
+THEIRS = reading("idle", draft="rm -rf")
+EMPTY = reading("idle", draft="")
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "action", "words"),
+    [
+        pytest.param(
+            in_flight(Status.TYPED, 0.1), seen(reading=OURS), None, "settle", id="K3-a-gap-before-enter"
+        ),
+        pytest.param(
+            in_flight(Status.TYPED, 0.3), seen(reading=OURS), Press, "submit", id="shown-then-enter"
+        ),
+        pytest.param(
+            in_flight(Status.TYPED, 0.5), seen(reading=EMPTY), None, "not on the screen", id="not-shown-yet"
+        ),
+        pytest.param(
+            in_flight(Status.TYPED, 3),
+            seen(reading=EMPTY),
+            None,
+            "typing it anew",
+            id="never-shown-is-typed-anew",
+        ),
+        pytest.param(
+            in_flight(Status.TYPED, 3, tries=2),
+            seen(reading=EMPTY),
+            None,
+            "never showed up",
+            id="not-for-ever",
+        ),
+        pytest.param(
+            in_flight(Status.TYPED, 3),
+            seen(reading=THEIRS),
+            None,
+            "something else",
+            id="I12-not-our-text-no-enter",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 0.3, enters=1),
+            seen(reading=EMPTY),
+            None,
+            "left the composer",
+            id="confirmed",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 0.3, enters=1),
+            seen(reading=OURS),
+            None,
+            "waiting for it",
+            id="patience",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 2, enters=1), seen(reading=OURS), Press, "submit", id="K3-enter-again"
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 2, enters=1),
+            seen(reading=THEIRS),
+            None,
+            "somebody else",
+            id="I12-theirs",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 7, enters=3),
+            seen(reading=OURS),
+            None,
+            "still stands",
+            id="I11-given-up-honestly",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 2, enters=1),
+            seen(reading=OURS, receipt=NOW.wall),
+            None,
+            "reported",
+            id="the-CLI-said-so",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 2, enters=1),
+            seen(pane=dead()),
+            None,
+            "gone",
+            id="typed-into-a-run-that-died",
+        ),
+    ],
+)
+def test_receipts(memory, look, action, words):
+    check(receipts(case(memory, seen=look)), action, words)
+
+
+def test_only_confirmed_leaves_a_good_receipt():
+    good = receipts(case(in_flight(Status.SUBMITTED, 0.3, enters=1), seen=seen(reading=EMPTY)))
+    bad = receipts(case(in_flight(Status.SUBMITTED, 7, enters=3), seen=seen(reading=OURS)))
+    assert [m.status for m in (*good.finished, *bad.finished)] == [Status.CONFIRMED, Status.FAILED]
+    assert not good.memory.outbox
+    assert not bad.memory.outbox
+
+
+def test_text_typed_into_a_dead_run_goes_back_into_the_queue():
+    verdict = receipts(case(in_flight(Status.TYPED, 1), seen=seen(pane=dead())))
+    assert [m.status for m in verdict.memory.outbox] == [Status.QUEUED]
+
+
+# --- the outbox ------------------------------------------------------------------------------------
+
+
+def test_the_same_id_is_never_queued_twice():
+    memory = queue(queue(READY, message()), message())
+    assert len(memory.outbox) == 1
+
+
+def test_of_one_kind_of_ping_only_the_newest_waits():
+    memory = queue(
+        queue(READY, replace(message("ping:claim"), id="1")), replace(message("ping:claim"), id="2")
+    )
+    assert [m.id for m in memory.outbox] == ["2"]
+
+
+def test_people_are_never_coalesced():
+    memory = queue(queue(READY, replace(message(), id="1")), replace(message(), id="2"))
+    assert len(memory.outbox) == 2
+
+
+def test_a_final_message_leaves_the_outbox():
+    assert not advance(WAITING, replace(message(), status=Status.FAILED)).outbox
+
+
+# --- the whole -------------------------------------------------------------------------------------
+
+
+def test_every_rule_has_a_name_of_its_own_and_a_table_here():
+    names = [name for name, _ in AGENT_RULES]
+    assert len(names) == len(set(names))
+    tested = {n.removeprefix("test_") for n in globals() if n.startswith("test_")}
+    every = {rule.__name__ for _, rule in (*AGENT_RULES, *SERVICE_RULES, *UNWATCHED_RULES)}
+    assert not {r for r in every if not any(t == r or t.startswith(f"{r}_") for t in tested)}
+
+
+def test_a_service_is_only_kept_alive():
+    names = {name for name, _ in SERVICE_RULES}
+    assert not names & {"limits", "stall", "typing", "wake"}  # T33
+    verdict = judge(
+        case(replace(READY, over="run1"), agent=SERVICE, seen=seen(pane=dead(), reading=None, survivors=0))
+    )
+    assert isinstance(verdict.action, Start)
+
+
+def test_limited_beats_dead_wedged_mismatched_and_stalled():
+    """I5: whatever else is seen, nothing is done to a limited agent."""
+    looks = [
+        seen(pane=dead(), survivors=0),
+        seen(proc=ProcView(expected=False, other="codex")),
+        seen(reading=BANNER),
+    ]
+    for look in looks:
+        memory = replace(SHUT, quiet_since=NOW.steady - 9000, outbox=(message(),), over="run1")
+        assert judge(case(memory, seen=look)).action is None
+
+
+def test_every_word_has_its_edges():
+    assert all(a is not b for a, b in EDGES)
+    assert {a for a, _ in EDGES} == {b for _, b in EDGES} == set(State)
+    assert (State.FATAL, State.UNKNOWN) not in EDGES
+
+
+def test_rules_only_speak_of_events_that_exist():
+    import pathlib
+    import re
+
+    here = pathlib.Path(__file__).parents[2] / "fleet" / "core"
+    spoken = set()
+    for file in here.rglob("*.py"):
+        spoken |= set(
+            re.findall(r'"((?:agent|message|service|config|server|watchdog)\.[a-z_]+)"', file.read_text())
+        )
+    assert spoken <= {e.value for e in EventType}
