@@ -26,8 +26,8 @@ from fleet.core.model import (
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
 _REMOTE = re.compile(r"[^/]*:|[^/]+@[^/]+:")  # an address git understands, not a path of ours
+SESSION_LENGTH = 80  # file names are made from it
 _TOP = ("watchdog", "defaults", "backend", "agent", "service", "loop", "notify", "price")
-_TABLES_OF_TABLES = ("backend", "price")
 
 
 class Build:
@@ -53,6 +53,7 @@ class Build:
             if name not in _TOP:
                 self.reader.unknown(name, _TOP, (name,))
         self.defaults = self.reader.table("defaults", document.get("defaults", {}), ("defaults",))
+        self._written_defaults = _written(document.get("defaults"))
         self.prefix: str = self.defaults["session_prefix"]
         self.project_dir = os.path.dirname(self.config_path)
         self.project_dir = self.path(self.defaults["project_dir"], ("defaults", "project_dir"))
@@ -129,7 +130,7 @@ class Build:
         if "env" in written:
             row["env"] = tuple((dict(self.defaults["env"]) | dict(row["env"])).items())
         self._prompt_is_clear(row, written, where)
-        row["backend"] = self._backend(row, where)
+        self._backend_exists(row, where)
         row["watch"] = self._watch(row, written)
         row["dir"] = self.path(row["dir"], (*where, "dir"))
         row["session"] = row["session"] or self.prefix + row["name"]
@@ -140,28 +141,19 @@ class Build:
             row["clone"] = self.path(row["clone"], (*where, "clone"))
         return AgentSpec(**row)
 
-    def _backend(self, row: dict[str, Any], where: KeyPath) -> str:
+    def _backend_exists(self, row: dict[str, Any], where: KeyPath) -> None:
         name: str = row["backend"]
-        where = (*where, "backend")
-        if not name:
-            self.report.error(
-                where, "the agent has no backend", 'set it here or as [defaults] backend = "claude"'
-            )
-            return ""
         backend = self.backends.get(name)
-        if backend is None:
-            self.report.error(
-                where,
-                f'there is no backend "{name}", neither here nor shipped',
-                nearest(name, self.backends.known()),
-            )
-        elif row["resume"] and not backend.supports_resume:
-            self.report.warn(
-                (*where[:-1], "resume"),
-                f'has no effect: the backend "{name}" cannot resume',
-                "set supports_resume and resume_flag there, or drop it",
-            )
-        return name
+        if backend is not None:
+            if row["resume"] and not backend.supports_resume:
+                said = f'has no effect: the backend "{name}" cannot resume'
+                self.report.warn((*where, "resume"), said, "set supports_resume there, or drop it")
+        elif name:
+            said = f'there is no backend "{name}", neither here nor shipped'
+            self.report.error((*where, "backend"), said, nearest(name, self.backends.known()))
+        elif not self._written_defaults.get("backend"):
+            hint = 'set it here or as [defaults] backend = "claude"'
+            self.report.error((*where, "backend"), "the agent has no backend", hint)
 
     def _watch(self, row: dict[str, Any], written: dict[str, Any]) -> Watch:
         """A task that inherited heal would run again and again, so only its own word counts."""
@@ -212,6 +204,9 @@ class Build:
                 if not spec.name:
                     continue  # missing or faulty: already reported
                 place = f"{section}[{index}]"
+                if len(spec.session) > SESSION_LENGTH:
+                    said = f'the session "{spec.session}" is longer than {SESSION_LENGTH} characters'
+                    self.report.error((section, index, "name"), said, "shorten the prefix or the name")
                 for key, word, taken in (("name", spec.name, names), ("session", spec.session, sessions)):
                     owner = taken.setdefault(word.lower(), place)
                     if owner != place and (key == "name" or names[spec.name.lower()] == place):

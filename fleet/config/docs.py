@@ -24,14 +24,13 @@ that does not exist is an error in `validate` and a warning elsewhere. Inline ta
 def explain(key: str) -> str:
     """What a key or a section means: agent.wake.interval, backend.claude.bin, loop, or just interval."""
     wanted = _plain_name(key)
-    if wanted in SECTIONS:
-        return _explain_section(wanted)
     section, _, name = wanted.rpartition(".")
-    if section in SECTIONS and name in BY_SECTION[section]:
-        return _explain_key(BY_SECTION[section][name])
-    everywhere = [keys[wanted] for keys in BY_SECTION.values() if wanted in keys]
-    if everywhere:
-        return "\n\n".join(map(_explain_key, everywhere))
+    told = [_explain_key(keys[name]) for keys in (BY_SECTION.get(section, {}),) if name in keys]
+    if wanted in SECTIONS:
+        told.append(_explain_section(wanted))
+    told = told or [_explain_key(keys[wanted]) for keys in BY_SECTION.values() if wanted in keys]
+    if told:
+        return "\n\n".join(told)
     known = {f"{section}.{name}" for section, keys in BY_SECTION.items() for name in keys}
     raise ConfigError([Problem("agents.toml", None, key, "there is no such key", nearest(wanted, known))])
 
@@ -157,3 +156,19 @@ def _json_key(key: Key) -> dict[str, Any]:
     if isinstance(key.default, str | float | int) and key.default != "":
         shape["default"] = key.default
     return {"description": key.text} | shape
+
+
+def main() -> None:
+    """Write the two generated documents into docs/ of the checkout that this file is part of."""
+    import json
+    import os
+
+    docs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+    with open(os.path.join(docs, "config.md"), "w", encoding="utf-8") as file:
+        file.write(reference())
+    with open(os.path.join(docs, "agents.schema.json"), "w", encoding="utf-8") as file:
+        file.write(json.dumps(json_schema(), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -34,17 +34,15 @@ def override(fleet: Fleet, environ: Mapping[str, str]) -> tuple[Fleet, list[str]
         changed = agent
         if (model := _value(environ, _MODEL, agent, fleet)) and model[1] != agent.model:
             changed = replace(changed, model=model[1], model_pinned=True)
-            notes.append(
-                f"{model[0]}: {agent.name} starts with model {model[1]} this time; the file is unchanged"
-            )
+            notes.append(f"{model[0]}: {agent.name} starts with model {model[1]}, this time only")
         elif model:
             changed = replace(changed, model_pinned=True)
         if (backend := _value(environ, _BACKEND, agent, fleet)) and backend[1] != agent.backend:
             fleet = _with_backend(fleet, *backend)
             changed = replace(changed, backend=backend[1])
             notes.append(
-                f"{backend[0]}: {agent.name} starts on backend {backend[1]}, this time only; a watchdog goes by "
-                f"the file and will bring {agent.backend} back"
+                f"{backend[0]}: {agent.name} starts on backend {backend[1]}, this time only; a watchdog "
+                f"goes by the file and will bring {agent.backend} back"
             )
         agents.append(changed)
     notes += [f"{name}: there is no such agent; ignored" for name in _strangers(environ, fleet)]

@@ -129,11 +129,12 @@ def _agents_named(
 ) -> tuple[str, ...]:
     """A word is an agent's name, else a role, which stands for all agents that have it."""
     names: dict[str, None] = {}
-    for word in words:
+    for index, word in enumerate(words):
         found = [a.name for a in agents if a.name == word] or [a.name for a in agents if a.role == word]
         if not found:
             known = {a.name for a in agents} | {a.role for a in agents if a.role}
-            build.report.error(where, f'"{word}" is no agent and no role', nearest(word, known))
+            at = (*where, index) if len(words) > 1 else where
+            build.report.error(at, f'"{word}" is no agent and no role', nearest(word, known))
         names.update(dict.fromkeys(found))
     return tuple(names)
 

@@ -6,13 +6,12 @@ A reader collects every problem before it gives up: mending a file one error at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One fault: where it is, what was expected, what to do."""
 
     path: str
@@ -38,8 +37,7 @@ class ConfigError(Exception):
         return [str(problem) for problem in self.problems]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A problem that does not know its line yet: lines are looked up only when there is something to say."""
 
     where: KeyPath
@@ -48,14 +46,17 @@ class Finding:
 
 
 class Report:
-    """Collects findings while a file is read."""
+    """Collects findings while a file is read. A key is faulted once: what else it breaks is no news."""
 
     def __init__(self) -> None:
         self.errors: list[Finding] = []
         self.warnings: list[Finding] = []
+        self._faulted: set[KeyPath] = set()
 
     def error(self, where: KeyPath, text: str, hint: str = "") -> None:
-        self.errors.append(Finding(where, text, hint))
+        if where not in self._faulted:
+            self._faulted.add(where)
+            self.errors.append(Finding(where, text, hint))
 
     def warn(self, where: KeyPath, text: str, hint: str = "") -> None:
         self.warnings.append(Finding(where, text, hint))

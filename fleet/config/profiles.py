@@ -30,7 +30,9 @@ def shipped_names(directory: str = SHIPPED) -> list[str]:
 
 
 def shipped(name: str, directory: str = SHIPPED) -> dict[str, Any] | None:
-    """The raw profile of that name, or nothing."""
+    """The raw profile of that name, or nothing. A word that is no name is no path either."""
+    if not NAME.fullmatch(name):
+        return None
     path = os.path.join(directory, f"{name}.toml")
     try:
         with open(path, "rb") as file:
@@ -150,10 +152,10 @@ def _given(raw: Any, where: KeyPath, reader: Reader) -> dict[str, Any]:
         if key not in given:
             continue
         rows = reader.tables(f"backend.{key}", given[key], (*where, key))
+        first: dict[str, int] = {}
         for index, row in enumerate(rows):
-            if row["name"] in {earlier["name"] for earlier in rows[:index]}:
-                reader.report.error(
-                    (*where, key, index, "name"), f'"{row["name"]}" is already taken in this list'
-                )
+            if first.setdefault(row["name"], index) != index:
+                said = f'"{row["name"]}" is already taken in this list'
+                reader.report.error((*where, key, index, "name"), said)
         given[key] = tuple(make(**row) for row in rows)
     return given

@@ -78,17 +78,18 @@ def _text(path: str) -> str:
         ) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            inside = os.path.join(path, FILE_NAME)
-            raise _unreadable(path, "is a directory", f"did you mean {inside}?")
-        if not stat.S_ISREG(status.st_mode):
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise _unreadable(path, "is a directory", f"did you mean {os.path.join(path, FILE_NAME)}?")
+        if not stat.S_ISREG(mode):
             raise _unreadable(path, "is not a regular file")
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             data = file.read(SIZE_CAP + 1)
-        except OSError as error:
-            raise _unreadable(path, f"cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
     if len(data) > SIZE_CAP:
         raise _unreadable(
             path, f"is larger than {SIZE_CAP // 1024} KiB", "keep long prompts in files of their own"

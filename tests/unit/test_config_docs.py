@@ -1,0 +1,73 @@
+"""The documents that are made from the key table say what the code does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+
+from fleet import config
+from fleet.config import ConfigError
+from fleet.config.keys import BY_SECTION, SECTIONS
+from tests.unit.test_config import ROOT
+
+MAKE = "python3 -m fleet.config.docs"
+
+
+def _file(*parts: str) -> str:
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_the_reference_is_the_generated_text():
+    assert _file("docs", "config.md") == config.reference(), f"run: {MAKE}"
+
+
+def test_the_json_schema_is_the_generated_one():
+    assert json.loads(_file("docs", "agents.schema.json")) == config.json_schema(), f"run: {MAKE}"
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_is_in_the_reference_the_schema_and_explained(section):
+    header, _ = SECTIONS[section]
+    chapter = config.reference().partition(f"## `{header}`")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
+    assert rows == list(BY_SECTION[section])
+    shape = config.json_schema()
+    for part in section.split("."):
+        shape = shape["properties"][part]
+        shape = shape.get("items", shape)
+        extra = shape.get("additionalProperties")
+        shape = extra if isinstance(extra, dict) else shape
+    assert list(shape["properties"]) == rows
+    for name in rows:
+        assert BY_SECTION[section][name].text.partition(". ")[0] in config.explain(f"{section}.{name}")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("agent[1].wake.interval", "Time between two nudges."),
+        ("backend.claude.bin", "default  required unless inherited"),
+        ("backend.bin", "default  required unless inherited"),
+        ("backend.claude", "[backend.NAME]"),
+        ("backend.claude.patterns.state", "one of working, idle"),
+        ('price."claude-x.1".input', "price.input"),
+        ("loop.phases[0].gates[1].timeout", "default  600"),
+        ("defaults.watch", "one of none, heal, heal+stall"),
+        ("watchdog", "signal_interval"),
+        ("stall_idle", "backend.stall_idle"),
+        ("version", "backend.dialogs.version"),
+        ("log_tokens", "default  false"),
+        ("loop.done_marker", 'default  "## DONE"'),
+    ],
+)
+def test_a_key_can_be_asked_for_as_an_error_message_spells_it(key, words):
+    assert words in config.explain(key)
+
+
+def test_an_unknown_key_is_answered_with_the_nearest_one():
+    with pytest.raises(ConfigError, match='did you mean "agent.model"'):
+        config.explain("agent.modle")
