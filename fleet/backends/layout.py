@@ -1,21 +1,23 @@
 """Where things stand on an agent's screen: content above, composer and footer below, or an open dialog.
 
-A profile's `[screen]` table names the landmarks as regexes; each is matched at the start of a line that
-lost its trailing blanks:
+A profile's `screen` table names the landmarks as regexes, each matched at the start of a line that lost its
+trailing blanks:
 
   open, composer, close   the composer: an edge above, its first line (group `draft` is what was typed), an
-                          edge below. Without `close` it is the last composer line with only chrome below;
-                          with `close` but no `open` it is the run of `inside` lines above that edge
-  inside, label           lines of a composer without an upper edge; the last one is a label, not a draft
+                          edge below. Without `close` it is the last composer line with only chrome below it
+  inside                  instead of `open`: every line of the composer (group `draft`); the last is a label
   placeholder             a whole draft that is the CLI's own hint
-  hint                    the key line under a dialog; `option` is one of its choices
-  user, said, tool,       what a line at the left margin begins: a user's turn, the agent's words, a tool
-  output, notice, status  call, a tool's output, the CLI's own notice, a spinner or a summary of a turn
+  hint, option            the key line under a dialog; the choice that its cursor points at
+  user, said, tool,       what a line begins: a user's turn, the agent's words, a tool call, a tool's output,
+  output, notice, status, a notice of the CLI itself, a spinner or the summary of a turn, the one-line
+  summary                 account of tool calls that are not shown
+  bar                     instead of `user`: turns, tool calls and errors all stand in boxes of such lines
   echo                    looks like a user's turn, but the CLI wrote it
-  margin                  a group `cut` whose end is the right edge of the main column: a sidebar is cut off
+  aside                   neither content nor composer: hints at the right margin
+  margin                  group `cut` ends at the right edge of the main column: a sidebar is cut off
 
 Only what follows the last user's turn is live. A block reaches to the next landmark, so a quotation inside
-the agent's words or a tool's output never stands on its own.
+the agent's words or inside a tool's output never stands on its own.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 COMPOSER_REACH = 40  # lines: a longer composer would fill the screen
-FOOTER_REACH = 14  # lines below a composer: status lines, menus, lists of sub-agents
 DIALOG_REACH = 30
+HINT_REACH = 4
+HEAD = 8  # lines of a block that are looked at: a verdict is never deep inside
 
 
 class Kind(StrEnum):
@@ -38,7 +41,13 @@ class Kind(StrEnum):
     OUTPUT = "output"
     NOTICE = "notice"
     STATUS = "status"
-    OTHER = "other"  # nothing we know: the rest of something that scrolled away, or a new kind of line
+    SUMMARY = "summary"
+    BAR = "bar"
+    OTHER = "other"  # the rest of something that scrolled away, or a kind of line we do not know
+
+
+_KIND: dict[str | None, Kind] = {kind.value: kind for kind in Kind}
+_ANSWERED = {Kind.TOOL, Kind.SAID, Kind.OTHER}  # blocks whose first output is their own
 
 
 @dataclass(slots=True)
@@ -50,13 +59,13 @@ class Block:
 
     @property
     def text(self) -> str:
-        """As one line, wrapping undone; the head of it, because a verdict is never deep inside."""
-        return " ".join(" ".join(self.lines[:8]).split())
+        """Its head as one line: wrapping undone."""
+        return " ".join(" ".join(self.lines[:HEAD]).split())
 
     @property
     def last(self) -> str:
-        """The last line that is not blank."""
-        return next((line for line in reversed(self.lines) if line), "")
+        """Its last line."""
+        return self.lines[-1]
 
 
 @dataclass(slots=True)
@@ -71,7 +80,7 @@ class Parts:
 
     @property
     def newest(self) -> Block | None:
-        """The last block that is not the CLI's own summary or spinner."""
+        """The last block that is not a spinner or a summary of the turn."""
         return next((b for b in reversed(self.live) if b.kind is not Kind.STATUS), None)
 
     @property
@@ -79,20 +88,32 @@ class Parts:
         """The spinner or summary below everything else."""
         return self.live[-1] if self.live and self.live[-1].kind is Kind.STATUS else None
 
+    @property
+    def notices(self) -> list[Block]:
+        """What the CLI itself said last, newest first: nothing but its own lines stands below."""
+        found = []
+        for block in reversed(self.live):
+            if block.kind is Kind.NOTICE:
+                found.append(block)
+            elif block.kind is not Kind.STATUS:
+                break
+        return found
+
 
 class Layout:
     """The compiled landmarks of one profile."""
 
-    KINDS = (Kind.USER, Kind.TOOL, Kind.OUTPUT, Kind.NOTICE, Kind.STATUS, Kind.SAID)
+    KINDS = (
+        Kind.USER, Kind.BAR, Kind.NOTICE, Kind.TOOL, Kind.OUTPUT, Kind.STATUS, Kind.SUMMARY, Kind.SAID
+    )  # fmt: skip
 
     def __init__(self, landmarks: dict[str, str]) -> None:
         def mark(name: str) -> re.Pattern[str] | None:
             return re.compile(landmarks[name]) if landmarks.get(name) else None
 
-        self.open, self.close, self.composer = mark("open"), mark("close"), mark("composer")
-        self.inside, self.label = mark("inside"), bool(landmarks.get("label"))
-        self.placeholder, self.echo, self.margin = mark("placeholder"), mark("echo"), mark("margin")
-        self.hint, self.option, self.user = mark("hint"), mark("option"), mark("user")
+        self.open, self.close, self.composer, self.inside = map(mark, ("open", "close", "composer", "inside"))
+        self.placeholder, self.hint, self.option = map(mark, ("placeholder", "hint", "option"))
+        self.user, self.echo, self.aside, self.margin = map(mark, ("user", "echo", "aside", "margin"))
         starts = [f"(?P<{kind}>{landmarks[kind]})" for kind in self.KINDS if landmarks.get(kind)]
         self.start = re.compile("|".join(starts)) if starts else None
 
@@ -101,125 +122,142 @@ class Layout:
         lines = self._main_column(lines)
         parts = Parts()
         end = len(lines)
-        if self.hint and any(self.hint.match(line) for line in lines[-4:]):
-            end = self._dialog(lines, parts)
-        else:
-            span = self._find_composer(lines)
-            if span:
-                end = self._take_composer(lines, span, parts)
-            elif self.option and any(self.option.match(line) for line in lines[-DIALOG_REACH:]):
-                end = self._dialog(lines, parts)
+        composer = self._find_composer(lines)
+        if composer and not self._is_choice(lines, composer[1]):
+            end = self._take_composer(lines, composer, parts)
+        elif self._asks(lines):
+            end = self._take_dialog(lines, parts)
         parts.live = self._blocks(lines, end)
         return parts
 
     def _main_column(self, lines: list[str]) -> list[str]:
-        if self.margin:
-            for line in reversed(lines):
-                edge = self.margin.match(line)
-                if edge:
-                    width = edge.end("cut")
-                    return [text[:width].rstrip() for text in lines]
+        for line in reversed(lines) if self.margin else ():
+            edge = self.margin.match(line) if self.margin else None
+            if edge:
+                return [text[: edge.end("cut")].rstrip() for text in lines]
         return lines
 
     def _find_composer(self, lines: list[str]) -> tuple[int, int, int] | None:
-        """Indices of the upper edge, the first line and the line after the last; edges may be virtual."""
-        if not self.composer:
-            return None
-        floor = max(len(lines) - FOOTER_REACH - 1, 0)
+        """Where content ends, where the composer's first line is, and where its last has been."""
         if not self.close:
-            for i in range(len(lines) - 1, -1, -1):
-                if self.composer.match(lines[i]):
+            for i in range(len(lines) - 1, -1, -1) if self.composer else ():
+                if self.composer and self.composer.match(lines[i]):
                     return (i, i, self._paragraph(lines, i)) if self._only_chrome(lines, i + 1) else None
             return None
-        for bottom in range(len(lines) - 1, floor - 1, -1):
-            if not self.close.match(lines[bottom]):
-                continue
-            if self.open:
-                for top in range(bottom - 2, max(bottom - COMPOSER_REACH, -1), -1):
-                    if self.open.match(lines[top]):
-                        found = self.composer.match(lines[top + 1])
-                        return (top, top + 1, bottom) if found else None
-            elif self.inside:
-                top = bottom
-                while top and self.inside.match(lines[top - 1]):
-                    top -= 1
-                return (top, top, bottom) if top < bottom else None
+        for bottom in range(len(lines) - 1, -1, -1):
+            if self.close.match(lines[bottom]):
+                return self._above_edge(lines, bottom)
         return None
 
-    def _only_chrome(self, lines: list[str], start: int) -> bool:
-        return self.start is None or not any(line and self.start.match(line) for line in lines[start:])
+    def _above_edge(self, lines: list[str], bottom: int) -> tuple[int, int, int] | None:
+        if self.open and self.composer:
+            for top in range(bottom - 2, max(bottom - COMPOSER_REACH, -1), -1):
+                if self.open.match(lines[top]):
+                    return (top, top + 1, bottom) if self.composer.match(lines[top + 1]) else None
+        elif self.inside:
+            top = bottom
+            while top and self.inside.match(lines[top - 1]):
+                top -= 1
+            return (top, top, bottom) if top < bottom else None
+        return None
+
+    def _only_chrome(self, lines: list[str], begin: int) -> bool:
+        return self.start is None or not any(line and self.start.match(line) for line in lines[begin:])
 
     @staticmethod
-    def _paragraph(lines: list[str], start: int) -> int:
-        end = start + 1
+    def _paragraph(lines: list[str], begin: int) -> int:
+        end = begin + 1
         while end < len(lines) and lines[end]:
             end += 1
         return end
+
+    def _is_choice(self, lines: list[str], first: int) -> bool:
+        """A dialog's cursor line may look like a composer; the keys named below it tell."""
+        return bool(self.option and self.option.match(lines[first]) and self._hinted(lines))
+
+    def _hinted(self, lines: list[str]) -> bool:
+        return bool(self.hint and any(self.hint.match(line) for line in lines[-HINT_REACH:]))
+
+    def _asks(self, lines: list[str]) -> bool:
+        return self._hinted(lines) or bool(
+            self.option and any(self.option.match(line) for line in lines[-DIALOG_REACH:])
+        )
 
     def _take_composer(self, lines: list[str], span: tuple[int, int, int], parts: Parts) -> int:
         top, first, after = span
         parts.composer = lines[first]
         parts.footer = [line for line in lines[after:] if line]
-        inner = lines[first : after - 1 if self.label else after]
-        typed = []
-        for line in inner:
-            found = self.composer.match(line) if self.composer else None
-            if found and (line is inner[0] or self.inside):
-                typed.append(found["draft"] or "")
-            else:
-                typed.append(line.removeprefix("  "))
-        draft = "\n".join(text.rstrip() for text in typed).strip()
-        hint = self.placeholder and self.placeholder.match(draft)
-        parts.draft = "" if hint and hint.end() == len(draft) else draft
+        if self.inside:
+            found = [self.inside.match(line) for line in lines[first : after - 1]]
+            typed = [match["draft"] or "" for match in found if match]
+        else:
+            head = self.composer.match(lines[first]) if self.composer else None
+            typed = [
+                (head and head["draft"]) or "",
+                *(t.removeprefix("  ") for t in lines[first + 1 : after]),
+            ]
+        draft = "\n".join(text.strip("\u00a0 ") for text in typed).strip()
+        parts.draft = "" if self.placeholder and self.placeholder.fullmatch(draft) else draft
         return top
 
-    def _dialog(self, lines: list[str], parts: Parts) -> int:
-        """The dialog is what follows the last block; its options look like turns but are none."""
-        top = max(len(lines) - DIALOG_REACH, 0)
-        for i in range(len(lines) - 1, top - 1, -1):
-            line = lines[i]
-            if self.open and self.open.match(line) and not self._is_inner_rule(lines, i):
+    def _take_dialog(self, lines: list[str], parts: Parts) -> int:
+        """A dialog is what stands below its upper edge, or below the last block."""
+        top = 0
+        for i in range(len(lines) - 1, -1, -1):
+            choice = self.option and self.option.match(lines[i])
+            if self.open and self.open.match(lines[i]) and not self._between_choices(lines, i):
                 top = i
                 break
-            if self.start and self.start.match(line) and not (self.option and self.option.match(line)):
-                top = self._paragraph(lines, i)
+            if self.start and not choice and lines[i] and (begun := self.start.match(lines[i])):
+                boxed = begun.lastgroup == Kind.BAR
+                top = self._first_of_run(lines, i) if boxed else self._paragraph(lines, i)
                 break
         parts.dialog = "\n".join(lines[top:])
         return top
 
-    def _is_inner_rule(self, lines: list[str], i: int) -> bool:
-        """A rule between two options belongs to the dialog."""
-        before = lines[max(i - 3, 0) : i]
-        return bool(self.option and any(self.option.match(line) for line in before))
+    def _between_choices(self, lines: list[str], i: int) -> bool:
+        return bool(self.option and any(self.option.match(line) for line in lines[max(i - 9, 0) : i]))
+
+    def _first_of_run(self, lines: list[str], i: int) -> int:
+        while i and self.start and lines[i - 1] and self.start.match(lines[i - 1]):
+            i -= 1
+        return i
 
     def _blocks(self, lines: list[str], end: int) -> list[Block]:
-        begin = 0
-        if self.user:
-            for i in range(end - 1, -1, -1):
-                if self.user.match(lines[i]) and not (self.echo and self.echo.match(lines[i])):
-                    begin = i
-                    break
         blocks: list[Block] = []
-        for line in lines[begin:end]:
-            found = self.start.match(line) if line and self.start else None
-            kind = Kind(found.lastgroup or "other") if found else Kind.OTHER
-            if found and not (kind is Kind.USER and self.echo and self.echo.match(line)):
-                if kind is Kind.OUTPUT and blocks:
-                    kind = self._owner(blocks)
-                    if kind is Kind.STATUS:
-                        blocks[-1].lines.append(line)
-                        continue
-                blocks.append(Block(kind, [line]))
-            elif blocks:
-                blocks[-1].lines.append(line)
-            elif line:
-                blocks.append(Block(Kind.OTHER, [line]))
+        start, aside = self.start, self.aside
+        last: Kind | None = None
+        gap = True  # a blank line stands before this one
+        for line in lines[self._last_turn(lines, end) : end]:
+            if not line:
+                gap = True
+            elif aside and aside.match(line):
+                continue
+            else:
+                found = start.match(line) if start else None
+                kind = _KIND[found.lastgroup] if found else None
+                if kind is Kind.OUTPUT and last:
+                    kind = self._owner(last)
+                if kind is Kind.USER and self.echo and self.echo.match(line):
+                    kind = None
+                joins = kind is last and not gap and kind in {Kind.STATUS, Kind.BAR}
+                if last is None or (kind and not joins):
+                    last = kind or Kind.OTHER
+                    blocks.append(Block(last, [line]))
+                else:
+                    blocks[-1].lines.append(line)
+                gap = False
         return blocks
 
+    def _last_turn(self, lines: list[str], end: int) -> int:
+        for i in range(end - 1, -1, -1) if self.user else ():
+            if self.user and self.user.match(lines[i]) and not (self.echo and self.echo.match(lines[i])):
+                return i
+        return 0
+
     @staticmethod
-    def _owner(blocks: list[Block]) -> Kind:
-        """Output hung on a user's turn is the CLI's answer, on a spinner a tip, elsewhere a tool's."""
-        above = blocks[-1].kind
-        if above is Kind.USER or above is Kind.NOTICE:
-            return Kind.NOTICE
-        return Kind.STATUS if above is Kind.STATUS else Kind.OUTPUT
+    def _owner(above: Kind) -> Kind:
+        """Hung on a spinner it is a tip. Hung on a turn, a summary or another output it is the CLI's answer."""
+        if above is Kind.STATUS:
+            return Kind.STATUS
+        return Kind.OUTPUT if above in _ANSWERED else Kind.NOTICE

@@ -6,10 +6,13 @@ contract-style backend has only three regexes: not active is idle, and a limit o
 near the bottom of a screen that is not active.
 
 Regions a pattern may name:
-  live      the newest block since the last user's turn, if the CLI or the agent wrote it
-  status    the spinner or summary line below it
+  notice    what the CLI itself said since the last user's turn, with nothing of the agent's below it
+  live      the newest block since then, if the CLI or the agent wrote it
+  status    the spinner or summary line below everything
+  opening   what stands on a screen without any turn
   footer    each line below the composer
   composer  the composer's first line
+  box       the second of two boxes in a row, with nothing said below: where boxed CLIs show an error
   dialog    the text of an open dialog
   end       the last lines of a program that is gone
 """
@@ -20,7 +23,7 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from fleet.backends.layout import Kind, Layout, Parts
+from fleet.backends.layout import Block, Kind, Layout, Parts
 from fleet.core.markers import waiting_until
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.resets import parse_reset
@@ -28,6 +31,7 @@ from fleet.core.seen import Marker, Reading, ScreenState
 
 CONTRACT_LINES = 15  # where a contract-style limit or fatal text still counts as now
 FOOTER_LINES = 4  # where footer_ui backends show activity
+LAST_WORDS = 10  # lines of a dead program that may say why
 EVIDENCE = 200
 
 # Who wins when several patterns match. A retry line also has a spinner; nothing final counts while working.
@@ -52,12 +56,13 @@ RANK = {
     )
 }
 _DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
-_SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # who may be believed about the agent's own state
+_SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # never a tool's output, never the user's own words
 
 _SPINNER = re.compile(r"[⠀-⣿·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
+_WORD = re.compile(r"[^\W_]")
 _STILL = b"0123456789 \t\n|/\\-*"
 _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
-_SHELL = re.compile(r"^(?:\S*[\w~)\]]\s?[$#%]|[$#%]|bash-[\d.]+[$#]|sh-[\d.]+[$#])$")
+_SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]+ ?){0,4}[$#%]$")
 # Below a marker only this may stand: rules and boxes, an empty prompt, a line of key hints.
 _CHROME = re.compile(
     r"^[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|^\s*[│┃]?\s*[\u276f\u203a>$](?:\s|$)|^\s*[⏵?]|.*\b(?:shift\+tab|ctrl\+\w|esc) "
@@ -121,13 +126,13 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     gone = _DEAD.match(lines[-1])
     if gone:
         return _ended(profile, lines, gone)
+    if _SHELL.match(lines[-1]):
+        return Reading(ScreenState.SHELL, "shell", _evidence(lines[-1]), content_hash=_still(lines))
     parts = profile.layout.cut(lines)
     state, pattern, line, until = _verdict(profile, parts, now, zone)
     dialog = _dialog(profile, parts.dialog) if parts.dialog else None
     if dialog and state is not ScreenState.LIMITED and state is not ScreenState.AUTH:
         state, pattern, line = ScreenState.ASKING, dialog.name, _first(parts.dialog)
-    if state is ScreenState.UNKNOWN and parts.composer is None and _SHELL.match(lines[-1]):
-        state, pattern, line = ScreenState.SHELL, "shell", lines[-1]
     return Reading(
         state=state,
         pattern=pattern,
@@ -158,13 +163,23 @@ def _verdict(
 
 def _regions(parts: Parts) -> dict[str, list[str]]:
     newest, status = parts.newest, parts.status
+    only = parts.live[0] if len(parts.live) == 1 else None
     return {
+        "notice": [block.text for block in parts.notices],
         "live": [newest.text] if newest and newest.kind in _SPOKEN else [],
+        "opening": [" ".join(only.lines)] if only and only.kind is Kind.OTHER else [],
         "status": [status.text] if status else [],
         "footer": parts.footer,
         "composer": [parts.composer] if parts.composer is not None else [],
+        "box": _last_box(parts.live),
         "dialog": [parts.dialog] if parts.dialog else [],
     }
+
+
+def _last_box(live: list[Block]) -> list[str]:
+    said = [block for block in live if block.kind is not Kind.STATUS][-2:]
+    boxes = [block.text for block in said if block.kind is Kind.BAR]
+    return boxes[1:]
 
 
 def _contract_beside(
@@ -214,10 +229,12 @@ def _read_contract(profile: _Profile, lines: list[str], now: float, zone: str) -
 
 def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
     """The program is gone; its last words may say why."""
-    words = "\n".join(line for line in lines[-10:-1] if line)
+    words = "\n".join([line for line in lines[:-1] if line][-LAST_WORDS:])
     for rule in profile.rules:
-        if rule.region == "end" and rule.search(words):
-            return Reading(rule.state, rule.name, _evidence(words), content_hash=_still(lines))
+        found = rule.search(words) if rule.region == "end" else None
+        if found:
+            line = words[words.rfind("\n", 0, found.start()) + 1 :].split("\n")[0]
+            return Reading(rule.state, rule.name, _evidence(line), content_hash=_still(lines))
     return Reading(ScreenState.DEAD, "exited", _evidence(words or gone[0]), content_hash=_still(lines))
 
 
@@ -247,7 +264,7 @@ def _last(expression: re.Pattern[str], lines: list[str]) -> str:
 
 def _first(text: str) -> str:
     """The first line with words in it."""
-    return next((line for line in text.split("\n") if any(c.isalnum() for c in line)), "")
+    return next((line for line in text.split("\n") if _WORD.search(line)), "")
 
 
 def _still(lines: Iterable[str]) -> str:
