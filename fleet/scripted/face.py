@@ -103,7 +103,8 @@ def render(face: Face, view: View, columns: int, height: int) -> Picture:
     """Lay a view out on a screen."""
     content = [row for line in view.lines for row in wrap(line, columns)]
     below, cursor = _below(face, view, columns)
-    below = below[-(height - 1) :]
+    cut = max(len(below) - height + 1, 0)
+    below, cursor = below[cut:], (max(cursor[0] - cut, 0), cursor[1])
     room = max(height - len(below), 1)
     hidden = max(len(content) - room, 0)
     shown = content[hidden:]
