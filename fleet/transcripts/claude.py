@@ -18,7 +18,7 @@ from zlib import crc32
 
 from fleet.transcripts.entries import Entry, Role, clock, content_text, short_json
 from fleet.transcripts.tail import Feed, Ident
-from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
+from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, number
 
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits
@@ -117,7 +117,7 @@ def quick() -> Decode:
             usage.cache_creation_input_tokens,
             usage.cache_read_input_tokens,
         )
-        if min(counts) < 0:
+        if min(counts) < 0 or max(counts) >= ABSURD:
             return lenient(raw)
         return message.id, row.requestId, model, row.timestamp[:10], counts, row.isSidechain
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from fleet.transcripts.usage import Counts
 
-
 USAGE = "usage"  # the text of an event that tells tokens and nothing else
 
 

@@ -129,8 +129,8 @@ class Follower:
                     seen.add(part.ident)
                     self._tell_part(path, part, tell)
             # Next time from the first part still being written; what was told by then is not told again.
-            newest = max((part.updated for part in parts), default=since)
-            first = min((part.updated for part in parts if not part.finished), default=newest)
+            newest = max((part.updated for part in parts), default=since) - opencode.OVERLAP_MS
+            first = max(since, min([newest, *(part.updated for part in parts if not part.finished)]))
             self._marks[path] = [first, [p.ident for p in parts if p.ident in seen and p.updated >= first]]
 
     def _tell_part(self, path: str, part: opencode.Part, tell: Tell) -> None:

@@ -22,6 +22,7 @@ from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Source, numbe
 
 KIND = "opencode"
 _PATIENCE_S = 0.2
+OVERLAP_MS = 60_000  # a row may be committed this much later than the time it bears
 
 
 def homes(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -86,7 +87,7 @@ class Store:
     path: str
     ledger: Ledger
     stamp: tuple[tuple[int, int, int], ...] = ()
-    newest: int = -1  # the latest time_updated seen
+    newest: int = 0  # the latest time_updated seen
     sources: dict[str, int] = field(default_factory=dict)
 
     def sweep(self) -> None:
@@ -115,7 +116,7 @@ class Store:
     def _messages(self, connection: sqlite3.Connection) -> None:
         query = "select id, session_id, time_updated, data from message where time_updated >= ?"
         newest = self.newest
-        for ident, session, updated, data in connection.execute(query, (self.newest,)):
+        for ident, session, updated, data in connection.execute(query, (self.newest - OVERLAP_MS,)):
             newest = max(newest, number(updated))
             if session in self.sources:
                 count_message(self.ledger, self.sources[session], ident, _object(data))

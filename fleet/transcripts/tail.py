@@ -77,8 +77,8 @@ class Tail:
 
     def _continues(self, handle: int, stat: os.stat_result) -> bool:
         """Whether the file still holds what was read: not truncated, not rewritten in place."""
-        if stat.st_size < self.offset:
-            return False
+        if stat.st_size < self.offset or stat.st_size == self.stamp[0]:
+            return False  # shorter, or written to without growing
         return os.pread(handle, len(self.seal), self.offset - len(self.seal)) == self.seal
 
     def _lines(self, handle: int, feed: Feed, buffer: bytearray, *, torn: bool) -> int:

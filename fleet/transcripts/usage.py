@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+ABSURD = 1 << 53  # no count is this large; what is, was not written by a CLI
 UNKNOWN = "unknown"  # a model or day the record does not name
 _SIDE = "\x00side"  # stands in the request's place: side-chain copies are told apart by message only
 
@@ -67,7 +68,7 @@ Cells = dict[Cell, Counts]  # the usage of one agent, or of anything else that c
 
 def number(value: Any) -> int:
     """A token count as any JSON writer may spell it; nonsense is nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1 << 62:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < ABSURD:
         return 0
     return int(value)
 

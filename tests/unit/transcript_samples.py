@@ -1,0 +1,52 @@
+"""Lines as the CLIs write them, for tests that need many or odd ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "transcripts"
+
+
+def claude_line(message="m", request="r", output=10, *, session="s", cwd="/proj/a", compact=True, **over):
+    """One assistant line; `over` replaces or adds top-level keys, None takes one away."""
+    usage = {
+        "input_tokens": 1,
+        "output_tokens": output,
+        "cache_creation_input_tokens": 2,
+        "cache_read_input_tokens": 3,
+    }
+    line = {
+        "isSidechain": False,
+        "type": "assistant",
+        "sessionId": session,
+        "cwd": cwd,
+        "timestamp": "2026-11-16T01:00:00.000Z",
+        "requestId": request,
+        "message": {
+            "id": message,
+            "role": "assistant",
+            "model": "claude-opus-4-8",
+            "content": [],
+            "usage": usage,
+        },
+        **over,
+    }
+    line = {key: value for key, value in line.items() if value is not None}
+    separators = (",", ":") if compact else (", ", ": ")
+    return json.dumps(line, separators=separators).encode() + b"\n"
+
+
+def codex_lines(*totals, cwd="/proj/a", session="t", model="gpt-6-sol"):
+    """A rollout whose running total of output goes through these values."""
+    yield _codex("session_meta", {"id": session, "cwd": cwd})
+    yield _codex("turn_context", {"model": model})
+    for second, total in enumerate(totals):
+        usage = {"input_tokens": total * 10, "cached_input_tokens": total * 4, "output_tokens": total}
+        info = {"total_token_usage": usage, "last_token_usage": usage}
+        yield _codex("event_msg", {"type": "token_count", "info": info}, second)
+
+
+def _codex(kind, payload, second=0):
+    line = {"timestamp": f"2026-11-16T01:00:{second:02}.000Z", "type": kind, "payload": payload}
+    return json.dumps(line).encode() + b"\n"
