@@ -1,9 +1,9 @@
 """Dataclasses that cost nothing to declare: the same words and the same meaning as the standard ones.
 
-The standard decorator compiles six functions for every class when its module is imported, and brings in `inspect`;
-for a hundred small frozen classes that is most of what `status` does. Here a class is compiled when it is first
-used, and most never are. Type checkers see the standard library's own, and `dataclasses.fields`, `asdict` and
-`is_dataclass` work: the table they read is made when somebody asks for it.
+The standard decorator compiles six functions for every class when its module is imported, and brings in
+`inspect`; for a hundred small frozen classes that is half of what `status` does. Here a method is compiled
+when it is first used, and most never are. Type checkers see the standard library's own decorator; its
+`fields`, `asdict` and `is_dataclass` work too: the table they read is made when somebody asks for it.
 
 Only what this house uses is understood: slots, frozen or not, plain defaults, and factories. No inheritance.
 """
@@ -16,19 +16,15 @@ if TYPE_CHECKING:
     from dataclasses import dataclass, field, replace
 else:
 
-    class field:  # noqa: N801  it stands for a function
-        """A default that is made afresh for every instance."""
-
-        __slots__ = ("default_factory",)
-
-        def __init__(self, *, default_factory: Any) -> None:
-            self.default_factory = default_factory
-
     def dataclass(*, slots: bool, frozen: bool = False) -> Any:
         """The decorator."""
         if not slots:
             raise TypeError("a record has slots: write @dataclass(slots=True)")
         return lambda cls: _declare(cls, frozen=frozen)
+
+    def field(*, default_factory: Any) -> Any:
+        """A default that is made afresh for every instance."""
+        return _Factory(default_factory)
 
     def replace(record: Any, /, **changes: Any) -> Any:
         """A copy with some fields changed."""
@@ -37,6 +33,14 @@ else:
 
 
 __all__ = ["dataclass", "field", "replace"]
+
+
+class _Factory:
+    __slots__ = ("make",)
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+
 
 _OMITTED = object()  # a parameter with a factory that was not given
 
@@ -49,8 +53,8 @@ class _Later:
     def __init__(self, name: str, source: Any) -> None:
         self.name, self.source = name, source
 
-    def __get__(self, instance: Any, cls: type) -> Any:
-        namespace: dict[str, Any] = {"_set": object.__setattr__, "_omitted": _OMITTED, "_given": cls._given}  # type: ignore[attr-defined]
+    def __get__(self, instance: Any, cls: Any) -> Any:
+        namespace: dict[str, Any] = {"_set": object.__setattr__, "_omitted": _OMITTED, "_given": cls._given}
         exec(self.source(cls), namespace)  # noqa: S102  field names only, and those are identifiers
         made = namespace[self.name]
         made.__qualname__ = f"{cls.__qualname__}.{self.name}"
@@ -60,8 +64,8 @@ class _Later:
 
 def _declare(cls: type, *, frozen: bool) -> type:
     """The same class, with slots for its annotations and methods that wait to be needed."""
-    names = tuple(cls.__dict__.get("__annotations__", ()))
     body = {k: v for k, v in cls.__dict__.items() if k not in {"__dict__", "__weakref__"}}
+    names = tuple(body.get("__annotations__", ()))
     body["_given"] = {name: body.pop(name) for name in names if name in body}
     ours: dict[str, Any] = {
         "__init__": _Later("__init__", _init_frozen if frozen else _init),
@@ -88,9 +92,9 @@ def _init(cls: Any, setter: str = " self.{0} = {1}\n") -> str:
         value = name
         if name not in cls._given:
             head += f", {name}"
-        elif isinstance(cls._given[name], field):
+        elif isinstance(cls._given[name], _Factory):
             head += f", {name}=_omitted"
-            value = f"_given['{name}'].default_factory() if {name} is _omitted else {name}"
+            value = f"_given['{name}'].make() if {name} is _omitted else {name}"
         else:
             head += f", {name}=_given['{name}']"
         body += setter.format(name, value)
@@ -141,13 +145,11 @@ class _Fields:
     def __get__(self, instance: Any, cls: Any) -> dict[str, Any]:
         import dataclasses
 
-        hints = cls.__annotations__
-        standard = {
-            n: dataclasses.field(default=v) for n, v in cls._given.items() if not isinstance(v, field)
+        defaults = {
+            name: dataclasses.field(default_factory=value.make) if isinstance(value, _Factory) else value
+            for name, value in cls._given.items()
         }
-        made = {n: dataclasses.field(default_factory=v.default_factory)
-                for n, v in cls._given.items() if isinstance(v, field)}  # fmt: skip
-        shape = type(cls.__name__, (), {"__annotations__": hints, **standard, **made})
+        shape: Any = type(cls.__name__, (), {"__annotations__": cls.__annotations__, **defaults})
         table: dict[str, Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
             shape
         ).__dataclass_fields__
