@@ -74,7 +74,7 @@ class Follower:
                 tail = self._tails[ident] = self._recall(path, ident, stat.st_size)
             if tail.changed(stat):
                 tail.path = path
-                tail.read(self._feed(path, kind, ident, tell), torn=False)
+                tail.read(self._feed(path, kind, ident, tell), again=False)
                 self._marks[_mark(ident)] = [tail.offset, tail.seal.hex()]
         self._databases(tell)
         self._back = None

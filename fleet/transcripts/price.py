@@ -49,7 +49,7 @@ class PriceBook:
             + counts.cache_write * price.cache_write
             + counts.cache_read * price.cache_read
         )
-        return round(dollars / _MILLION, 6)
+        return dollars / _MILLION
 
     def _find(self, model: str) -> Price | None:
         for name in _spellings(model):

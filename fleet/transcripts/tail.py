@@ -48,12 +48,12 @@ class Tail:
         *,
         buffer: bytearray | None = None,
         restarted: Callable[[], None] | None = None,
-        torn: bool = True,
+        again: bool = True,
     ) -> int:
         """Feed what is new; says how many bytes were looked at. A sweep hands the same buffer to all.
 
-        The piece after the last newline is fed too unless `torn` is False, and fed again next time: a
-        reader must not mind seeing a line twice, and must drop what does not parse.
+        With `again` the reader does not mind seeing a line twice and drops what does not parse: then the
+        piece after the last newline is fed too, and a file that was touched without growing is read anew.
         """
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -63,11 +63,11 @@ class Tail:
             stat = os.fstat(handle)
             if ident_of(stat) != self.ident:
                 return 0  # another file took the name since it was listed; the next listing finds both
-            if not self._continues(handle, stat):
+            if not self._continues(handle, stat, again=again):
                 self.offset, self.seal = 0, b""
                 if restarted:
                     restarted()
-            seen = self._lines(handle, feed, buffer or bytearray(BLOCK), torn=torn)
+            seen = self._lines(handle, feed, buffer or bytearray(BLOCK), torn=again)
             self.stamp = (stat.st_size, stat.st_mtime_ns)
             return seen
         except OSError:
@@ -75,10 +75,10 @@ class Tail:
         finally:
             os.close(handle)
 
-    def _continues(self, handle: int, stat: os.stat_result) -> bool:
+    def _continues(self, handle: int, stat: os.stat_result, *, again: bool) -> bool:
         """Whether the file still holds what was read: not truncated, not rewritten in place."""
-        if stat.st_size < self.offset or stat.st_size == self.stamp[0]:
-            return False  # shorter, or written to without growing
+        if stat.st_size < self.offset or (again and stat.st_size == self.stamp[0]):
+            return False
         return os.pread(handle, len(self.seal), self.offset - len(self.seal)) == self.seal
 
     def _lines(self, handle: int, feed: Feed, buffer: bytearray, *, torn: bool) -> int:

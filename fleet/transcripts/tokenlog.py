@@ -120,7 +120,7 @@ def sum_costs(costs: Iterable[float | None]) -> float | None:
         if cost is None:
             return None
         total += cost
-    return round(total, 6)
+    return round(total, 9)
 
 
 def _flat(counts: Counts, cost: float | None) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 account="acc",
                 resume_on_reset=True,
                 env=(("A", "1"), ("B", "3"), ("C", "4")),
-                env_pass=("P_AGENT",),
+                env_pass=("P_AGENT", "LC_*"),
                 env_file="/proj/sub/own.env",
                 clone="/proj/sub",
             ),
@@ -380,8 +380,8 @@ def test_the_project_id_follows_the_real_file_and_the_prefix(tmp_path):  # T23
 
 
 def test_pings_may_name_an_agent_a_role_or_a_list_and_become_agents():  # T63
-    agents = "".join(f'[[agent]]\nname = "{n}"\nkind = "loop"\nrole = "{r}"\n' for n, r in
-                     (("b", "builder"), ("a1", "adversary"), ("a2", "adversary"), ("adversary2", "b")))  # fmt: skip
+    roles = {"b": "builder", "a1": "adversary", "a2": "adversary", "adversary2": "b"}
+    agents = "".join(f'[[agent]]\nname = "{n}"\nkind = "loop"\nrole = "{r}"\n' for n, r in roles.items())
     loop = '[loop]\nphases = [{ id = "p", plan = "p", status = "s" }]\n[loop.handoff]\n'
     fleet = parse(HEAD + agents + loop + 'claim_pings = "adversary"\nreview_pings = ["b", "adversary2", "b"]')
     assert fleet.loop.handoff.claim_pings == ("a1", "a2")

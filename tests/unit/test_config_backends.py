@@ -85,7 +85,8 @@ patterns = [{ name = "idle", state = "unknown", re = "new" }, { name = "more", s
 
 
 def test_another_name_inherits_by_word_and_through_the_projects_own_table():
-    text = '[backend.cli]\nflags = "-p"\n[backend.mine]\ninherits = "cli"\nbin = "mine"\n[backend.third]\ninherits = "mine"'
+    text = '[backend.cli]\nflags = "-p"\n[backend.mine]\ninherits = "cli"\nbin = "mine"\n'
+    text += '[backend.third]\ninherits = "mine"'
     mine, third = backend(text, "mine"), backend(text, "third")
     assert (mine.bin, mine.flags, mine.inherits) == ("mine", "-p", "cli")
     assert third == dataclasses.replace(mine, name="third", inherits="mine")
@@ -199,7 +200,10 @@ def test_an_override_says_what_it_does_and_that_the_file_wins_later():  # R134, 
     assert (changed.agent("a").backend, changed.agent("a").model) == ("other", "m")
     assert notes == [
         "AGENT_MODEL_a: a starts with model m, this time only",
-        "AGENT_BACKEND_a: a starts on backend other, this time only; a watchdog goes by the file and will bring demo back",
+        (
+            "AGENT_BACKEND_a: a starts on backend other, this time only; "
+            "a watchdog goes by the file and will bring demo back"
+        ),
         "AGENT_MODEL_no: there is no such agent; ignored",
     ]
     assert declared.agent("a").backend == "demo"

@@ -69,5 +69,5 @@ def test_a_key_can_be_asked_for_as_an_error_message_spells_it(key, words):
 
 
 def test_an_unknown_key_is_answered_with_the_nearest_one():
-    with pytest.raises(ConfigError, match='did you mean "agent.model"'):
+    with pytest.raises(ConfigError, match=r'did you mean "agent\.model"'):
         config.explain("agent.modle")

@@ -11,6 +11,7 @@ from fleet.config import ConfigError
 from tests.unit.test_config import HEAD, PROFILES, fixture, parse
 
 LOOP = '[loop]\nkickoff_template = "k"\nphases = [{ id = "p", plan = "p", status = "s" }]\n'
+PHASE = '[[loop.phases]]\nid = "p"\nplan = "p"\nstatus = "s"\n'
 AGENT = '[[agent]]\nname = "a"\n'
 WORKER = '[[agent]]\nname = "w"\nkind = "loop"\nrole = "r"\n'
 TASK = '[[agent]]\nname = "t"\nkind = "task"\n'
@@ -21,16 +22,20 @@ FAULTS = [
     ('[defaults]\nlog_dir = "l"', 1, "defaults.session_prefix", "is required"),
     ('[defaults]\nsession_prefix = "x"', 1, "defaults.log_dir", "is required"),
     ('[defaults]\nsession_prefix = ""\nlog_dir = "l"', 2, "defaults.session_prefix", "letter or digit"),
-    ('[defaults]\nsession_prefix = "a.b"\nlog_dir = "l"', 2, "defaults.session_prefix", 'tmux turns them into "_"'),
-    ('[defaults]\nsession_prefix = "a:b"\nlog_dir = "l"', 2, "defaults.session_prefix", 'tmux turns them into "_"'),
+    ('[defaults]\nsession_prefix = "a.b"\nlog_dir = "l"',
+     2, "defaults.session_prefix", 'tmux turns them into "_"'),
+    ('[defaults]\nsession_prefix = "a:b"\nlog_dir = "l"',
+     2, "defaults.session_prefix", 'tmux turns them into "_"'),
     ('[defaults]\nsession_prefix = "-a"\nlog_dir = "l"', 2, "defaults.session_prefix", "letter or digit"),
     ('[defaults]\nsession_prefix = "#{pid}"\nlog_dir = "l"', 2, "defaults.session_prefix", "letter or digit"),
     ('[defaults]\nsession_prefix = "x"\nlog_dir = ""', 3, "defaults.log_dir", "must not be empty"),
-    ('[defaults]\nsession_prefix = 3\nlog_dir = "l"', 2, "defaults.session_prefix", "expected a string, got a number (3)"),
+    ('[defaults]\nsession_prefix = 3\nlog_dir = "l"',
+     2, "defaults.session_prefix", "expected a string, got a number (3)"),
     (HEAD + 'tmux_socket = "a/b"', 5, "defaults.tmux_socket", "not a path"),
     (HEAD + 'tmux_socket = "-x"', 5, "defaults.tmux_socket", "must be a name"),
     (HEAD + 'project_dir = "a\\nb"', 5, "defaults.project_dir", "line break"),
-    (HEAD + 'project_dir = "~nobody-at-all/x"', 5, "defaults.project_dir", "home directory that is not known"),
+    (HEAD + 'project_dir = "~nobody-at-all/x"',
+     5, "defaults.project_dir", "home directory that is not known"),
     (HEAD + 'watch = "heel"', 5, "defaults.watch", 'did you mean "heal"?'),
     # types
     (HEAD + "[watchdog]\nsignal_interval = 0", 6, "watchdog.signal_interval", "must be greater than 0"),
@@ -45,6 +50,9 @@ FAULTS = [
     (HEAD + AGENT + "env = { A = 1 }", 7, "agent[0].env", "expected a table of strings"),
     (HEAD + AGENT + 'env = { "A-B" = "1" }', 7, "agent[0].env", '"A-B" cannot be the name'),
     (HEAD + AGENT + 'env_pass = ["A", "1B"]', 7, "agent[0].env_pass", '"1B" cannot be the name'),
+    (HEAD + AGENT + 'env_pass = ["*"]', 7, "agent[0].env_pass", "cannot be the name"),
+    (HEAD + AGENT + 'env_pass = ["A*B"]', 7, "agent[0].env_pass", "cannot be the name"),
+    (HEAD + AGENT + 'env = { "" = "1" }', 7, "agent[0].env", "cannot be the name"),
     (HEAD + AGENT + 'env_pass = "A"', 7, "agent[0].env_pass", "expected a list of strings"),
     (HEAD + AGENT + 'model = "a\\u0000b"', 7, "agent[0].model", "NUL"),
     (HEAD + AGENT + 'dir = "a\\u0000b"', 7, "agent[0].dir", "NUL"),
@@ -68,8 +76,10 @@ FAULTS = [
     (HEAD + '[[agent]]\nname = "Watchdog"', 6, "agent[0].name", "taken by the supervisor"),
     (HEAD + '[[service]]\nname = "watchdog"\ncommand = "x"', 6, "service[0].name", "taken by the supervisor"),
     (HEAD + AGENT + '[[agent]]\nname = "A"', 8, "agent[1].name", "already taken by agent[0]"),
-    (HEAD + AGENT + '[[service]]\nname = "a"\ncommand = "x"', 8, "service[0].name", "already taken by agent[0]"),
-    (HEAD + AGENT + '[[agent]]\nname = "b"\nsession = "my-A"', 9, "agent[1].session", "already taken by agent[0]"),
+    (HEAD + AGENT + '[[service]]\nname = "a"\ncommand = "x"',
+     8, "service[0].name", "already taken by agent[0]"),
+    (HEAD + AGENT + '[[agent]]\nname = "b"\nsession = "my-A"',
+     9, "agent[1].session", "already taken by agent[0]"),
     (HEAD + AGENT + 'session = "MY-watchdog"', 7, "agent[0].session", "taken by the supervisor"),
     (HEAD + AGENT + 'session = "a:b"', 7, "agent[0].session", "tmux turns them"),
     # agents
@@ -82,11 +92,13 @@ FAULTS = [
     (HEAD + AGENT + 'prompt = "x"\nprompt_file = "y"', 7, "agent[0].prompt", "both set"),
     (HEAD + AGENT + "wake = { interval = 5 }", 7, "agent[0].wake.prompt_file", "is required"),
     (HEAD + AGENT + 'wake = { prompt_file = "w" }', 7, "agent[0].wake.interval", "is required"),
-    (HEAD + AGENT + 'wake = { interval = 0, prompt_file = "w" }', 7, "agent[0].wake.interval", "greater than 0"),
+    (HEAD + AGENT + 'wake = { interval = 0, prompt_file = "w" }',
+     7, "agent[0].wake.interval", "greater than 0"),
     (HEAD + AGENT + "wake = 5", 7, "agent[0].wake", "expected a table"),
     (HEAD + '[[service]]\nname = "s"', 5, "service[0].command", "is required"),
     (HEAD + '[[service]]\nname = "s"\ncommand = " "', 7, "service[0].command", "must not be empty"),
-    (HEAD + '[[service]]\nname = "s"\ncommand = "x"\nwatch = "heal+stall"', 8, "service[0].watch", "none, heal"),
+    (HEAD + '[[service]]\nname = "s"\ncommand = "x"\nwatch = "heal+stall"',
+     8, "service[0].watch", "none, heal"),
     # backends
     (HEAD + "[backend.new]\nflags = '-x'", 5, "backend.new.bin", "is required"),
     (HEAD + "[backend.new]\nbin = ''", 6, "backend.new.bin", "must not be empty"),
@@ -102,16 +114,21 @@ FAULTS = [
     (HEAD + '[backend.demo]\nsubmit_key = ""', 6, "backend.demo.submit_key", "must not be empty"),
     (HEAD + '[backend.demo]\nquit_keys = ["C-c", "-t"]', 6, "backend.demo.quit_keys", "not a tmux key"),
     (HEAD + "[backend.demo]\nstall_idle = 0", 6, "backend.demo.stall_idle", "greater than 0"),
-    (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "busy"\nre = "x"', 7, "backend.demo.patterns[0].state", "working"),
-    (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "idle"', 5, "backend.demo.patterns[0].re", "is required"),
-    (HEAD + '[[backend.demo.dialogs]]\nname = "x"\nre = "("', 7, "backend.demo.dialogs[0].re", "not a valid regular"),
-    (HEAD + '[[backend.demo.dialogs]]\nname = "x"\nre = "x"\nkey = "y\\n"', 8, "backend.demo.dialogs[0].key", "tmux key"),
+    (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "busy"\nre = "x"',
+     7, "backend.demo.patterns[0].state", "working"),
+    (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "idle"',
+     5, "backend.demo.patterns[0].re", "is required"),
+    (HEAD + '[[backend.demo.dialogs]]\nname = "x"\nre = "("',
+     7, "backend.demo.dialogs[0].re", "not a valid regular"),
+    (HEAD + '[[backend.demo.dialogs]]\nname = "x"\nre = "x"\nkey = "y\\n"',
+     8, "backend.demo.dialogs[0].key", "tmux key"),
     (HEAD + 'backend2 = 3\n[backend.demo]\ndialogs = [{ name = "x", re = "x" }, { name = "x", re = "y" }]',
      7, "backend.demo.dialogs[1].name", "already taken"),
     # the loop
     (HEAD + WORKER, 7, "agent[0].kind", "the file has no [loop]"),
     (HEAD + '[[agent]]\nname = "w"\nkind = "loop"\n' + LOOP, 5, "agent[0].role", "needs a role"),
-    (HEAD + '[[agent]]\nname = "w"\nkind = "loop"\nrole = "../r"\n' + LOOP, 8, "agent[0].role", "must not contain a slash"),
+    (HEAD + '[[agent]]\nname = "w"\nkind = "loop"\nrole = "../r"\n' + LOOP,
+     8, "agent[0].role", "must not contain a slash"),
     (HEAD + "[loop]\n", 5, "loop.phases", "is required"),
     (HEAD + "[loop]\nphases = []", 6, "loop.phases", "at least one phase"),
     (HEAD + "[loop]\nphases = [1]", 6, "loop.phases", "expected a list of tables"),
@@ -119,28 +136,39 @@ FAULTS = [
     (HEAD + '[[loop.phases]]\nid = "a/b"\nplan = "p"\nstatus = "s"', 6, "loop.phases[0].id", "slash"),
     (HEAD + '[[loop.phases]]\nid = "p"\nplan = "p"', 5, "loop.phases[0].status", "is required"),
     (HEAD + '[[loop.phases]]\nid = "p"\nstatus = "s"', 5, "loop.phases[0].plan", "is required"),
-    (HEAD + '[[loop.phases]]\nid = "p"\nplan = "p"\nstatus = "s"\n[[loop.phases]]\nid = "p"\nplan = "p"\nstatus = "t"',
+    (HEAD + PHASE + '[[loop.phases]]\nid = "p"\nplan = "p"\nstatus = "t"',
      10, "loop.phases[1].id", "already taken by phases[0]"),
-    (HEAD + '[[loop.phases]]\nid = "p"\nplan = "p"\nstatus = "s"\n[[loop.phases]]\nid = "q"\nplan = "p"\nstatus = "./s"',
+    (HEAD + PHASE + '[[loop.phases]]\nid = "q"\nplan = "p"\nstatus = "./s"',
      12, "loop.phases[1].status", "also the status file of phases[0]"),
     (HEAD + LOOP.replace('"s" }', '"s", gates = [{}] }'), 7, "loop.phases[0].gates[0]", "checks nothing"),
-    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", clean = true }] }'), 7, "loop.phases[0].gates[0]", "has run and clean"),
-    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", metric = "m" }] }'), 7, "loop.phases[0].gates[0].metric", "ratchet"),
-    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", timeout = 0 }] }'), 7, "loop.phases[0].gates[0].timeout", "greater than 0"),
-    (HEAD + LOOP.replace('"s" }', '"s", models = { r = 1 } }'), 7, "loop.phases[0].models", "table of strings"),
+    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", clean = true }] }'),
+     7, "loop.phases[0].gates[0]", "has run and clean"),
+    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", metric = "m" }] }'),
+     7, "loop.phases[0].gates[0].metric", "ratchet"),
+    (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", timeout = 0 }] }'),
+     7, "loop.phases[0].gates[0].timeout", "greater than 0"),
+    (HEAD + LOOP.replace('"s" }', '"s", models = { r = 1 } }'),
+     7, "loop.phases[0].models", "table of strings"),
     (HEAD + LOOP + 'state_file = "../x"', 8, "loop.state_file", "must not contain"),
     (HEAD + LOOP + 'done_marker = ""', 8, "loop.done_marker", "must not be empty"),
     (HEAD + LOOP + 'done_marker = "a\\nb"', 8, "loop.done_marker", "must be one line"),
-    (HEAD + AGENT + LOOP + '[loop.handoff]\nclaim_pings = "b"', 11, "loop.handoff.claim_pings", '"b" is no agent and no role'),
-    (HEAD + AGENT + LOOP + '[loop.handoff]\nreview_pings = ["a",\n "q"]', 12, "loop.handoff.review_pings[1]", '"q" is no agent'),
-    (HEAD + LOOP + '[loop.handoff]\nclaim_pattern = "("', 9, "loop.handoff.claim_pattern", "not a valid regular expression"),
-    (HEAD + LOOP + '[loop.handoff]\nreview_pattern = "["', 9, "loop.handoff.review_pattern", "not a valid regular expression"),
+    (HEAD + AGENT + LOOP + '[loop.handoff]\nclaim_pings = "b"',
+     11, "loop.handoff.claim_pings", '"b" is no agent and no role'),
+    (HEAD + AGENT + LOOP + '[loop.handoff]\nreview_pings = ["a",\n "q"]',
+     12, "loop.handoff.review_pings[1]", '"q" is no agent'),
+    (HEAD + LOOP + '[loop.handoff]\nclaim_pattern = "("',
+     9, "loop.handoff.claim_pattern", "not a valid regular expression"),
+    (HEAD + LOOP + '[loop.handoff]\nreview_pattern = "["',
+     9, "loop.handoff.review_pattern", "not a valid regular expression"),
     (HEAD + LOOP + '[loop.handoff]\ninboxes = ["a", "b", "c"]', 9, "loop.handoff.inboxes", "two sides"),
     (HEAD + LOOP + '[loop.handoff]\nbranch = "--upload-pack=x"', 9, "loop.handoff.branch", "git accepts"),
     (HEAD + LOOP + '[loop.handoff]\nbranch = "a b"', 9, "loop.handoff.branch", "git accepts"),
-    (HEAD + AGENT + LOOP + 'on_complete = { trigger_file = "t", run = "a" }', 10, "loop.on_complete.run", 'no agent of kind "task"'),
-    (HEAD + TASK + LOOP + 'on_complete = { trigger_file = "t", run = "x" }', 11, "loop.on_complete.run", "known: t"),
-    (HEAD + TASK + LOOP + 'on_complete = { trigger_file = "../t", run = "t" }', 11, "loop.on_complete.trigger_file", "under log_dir"),
+    (HEAD + AGENT + LOOP + 'on_complete = { trigger_file = "t", run = "a" }',
+     10, "loop.on_complete.run", 'no agent of kind "task"'),
+    (HEAD + TASK + LOOP + 'on_complete = { trigger_file = "t", run = "x" }',
+     11, "loop.on_complete.run", "known: t"),
+    (HEAD + TASK + LOOP + 'on_complete = { trigger_file = "../t", run = "t" }',
+     11, "loop.on_complete.trigger_file", "under log_dir"),
     (HEAD + TASK + LOOP + 'on_complete = { run = "t" }', 11, "loop.on_complete.trigger_file", "is required"),
     # the rest
     (HEAD + '[[notify]]\non = ["x"]', 5, "notify[0].to", "is required"),
@@ -177,7 +205,8 @@ def test_each_fault_of_the_table_stands_alone():
 def test_all_faults_come_at_once_in_the_order_of_the_file():
     text = (
         HEAD
-        + '[watchdog]\nsignal_interval = 0\n[[agent]]\nname = "a b"\nkind = "x"\n[[agent]]\nname = "c"\nbackend = "y"'
+        + '[watchdog]\nsignal_interval = 0\n[[agent]]\nname = "a b"\nkind = "x"\n'
+        + '[[agent]]\nname = "c"\nbackend = "y"'
     )
     with pytest.raises(ConfigError) as caught:
         parse(text)
@@ -320,7 +349,7 @@ def test_the_config_is_found_by_name_then_here_then_beside_the_launcher(tmp_path
     def find(given=None):
         return config.find(given, str(link), str(here))
 
-    with pytest.raises(ConfigError, match="agents.py init"):
+    with pytest.raises(ConfigError, match=r"agents\.py init"):
         find()
     (engine / "agents.toml").write_text("")
     assert find() == (str(engine / "agents.toml"), True)

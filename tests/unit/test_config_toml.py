@@ -61,7 +61,9 @@ def inline(value) -> str:
 @given(
     st.dictionaries(
         BARE,
-        st.recursive(SCALARS, lambda s: st.dictionaries(BARE, s, max_size=4) | st.lists(s, max_size=3), max_leaves=10),
+        st.recursive(
+            SCALARS, lambda s: st.dictionaries(BARE, s, max_size=4) | st.lists(s, max_size=3), max_leaves=10
+        ),
         max_size=4,
     ),
     st.data(),
@@ -138,9 +140,9 @@ f = -1.5e-3
     assert [
         lines(path)
         for path in (
-            ("a", "b c", "d"), ("t", "q"), ("t", "re"), ("list",), ("list", "of", 0), ("list", "of", 0, "x", 0, "y"),
-            ("list", "of", 0, "x", 1, 0), ("list", "of", 1), ("list", "of", 1, "deep", "z"),
-            ("list", "of", 1, "deep", "er", 0, "f"),
+            ("a", "b c", "d"), ("t", "q"), ("t", "re"), ("list",), ("list", "of", 0),
+            ("list", "of", 0, "x", 0, "y"), ("list", "of", 0, "x", 1, 0), ("list", "of", 1),
+            ("list", "of", 1, "deep", "z"), ("list", "of", 1, "deep", "er", 0, "f"),
         )
     ] == [1, 3, 6, 8, 8, 10, 11, 12, 14, 16]  # fmt: skip
 

@@ -6,13 +6,13 @@ import os
 import shutil
 
 import pytest
+
 from fleet.transcripts import meter as meter_module
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.parallel import read_all
 from fleet.transcripts.places import Wanted, sharing
 from fleet.transcripts.tail import Tail
 from fleet.transcripts.usage import sum_counts
-
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
 

@@ -7,13 +7,13 @@ import os
 import sqlite3
 
 import pytest
+
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.entries import Role
 from fleet.transcripts.follow import file_entries
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.places import EXPORT, describe, sniff
 from fleet.transcripts.usage import Counts, Ledger
-
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
 BOTH = pytest.mark.parametrize("fast", [True, False], ids=["msgspec", "json"])
@@ -69,7 +69,8 @@ def test_opencode_counts_reasoning_as_output_and_agrees_with_its_own_sums(databa
     path, connection = database
     ledger = counted(path, "opencode")
     own = connection.execute(
-        "select tokens_input, tokens_output + tokens_reasoning, tokens_cache_write, tokens_cache_read from session"
+        "select tokens_input, tokens_output + tokens_reasoning, tokens_cache_write, tokens_cache_read"
+        " from session"
     ).fetchone()
     assert ledger.total() == Counts(*own) == Counts(1400, 110, 0, 800)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from fleet.transcripts.usage import Counts, Ledger, Source, cells_beyond, number
 
 MAIN, SIDE = False, True
