@@ -1,7 +1,9 @@
 """The same verbs through one long-lived control-mode client: no process at all in a steady tick.
 
-The client sits in a session of its own, the anchor, which carries a stamp that keeps it out of listings
-and which tmux destroys when the client leaves. It asks for no output and has no say in window sizes.
+The client sits in a session of its own, the anchor, which carries a stamp that keeps it out of listings. It
+asks for no output and has no say in window sizes. When we leave we end the anchor ourselves; one left by
+a killed watchdog is taken over by the next. (`destroy-unattached` would end it for us, and on tmux 3.3a
+takes the whole server down in one of six departures of a control client.)
 Every answer stands between `%begin` and an `%end` or `%error` with the same tag; whatever stands outside
 is a notification, and only wakes the loop. A batch that is not answered in whole closes the connection:
 a late answer must never be taken for the answer to a later question. The next batch connects anew, and
@@ -17,7 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fleet.world import tmux_text
+from fleet.world import tmux_rows, tmux_text
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.tmux import Batch, Said, Speaker, TmuxServer
 
@@ -41,7 +43,7 @@ class ControlTmux(Speaker):
     def __init__(self, server: TmuxServer) -> None:
         self.project_id = server.project_id
         self._server = server
-        self._connections = 0
+        self._anchor = tmux_rows.anchor(server.project_id)
         self._client: subprocess.Popen[bytes] | None = None
         self._reader = _Reader()
         self._retry_at = 0.0
@@ -64,8 +66,9 @@ class ControlTmux(Speaker):
         with suppress(_Broken):
             while self._client is not None and self._ready(select.POLLIN, 0.0):
                 self._receive()
-            return self._reader.take_stir()
-        self.close()
+            if self._client is None or self._client.poll() is None:
+                return self._reader.take_stir()
+        self._drop()
         return True
 
     def ask(self, lines: Sequence[str]) -> Said:
@@ -90,7 +93,15 @@ class ControlTmux(Speaker):
         return made
 
     def close(self) -> None:
-        """Leave; tmux destroys the anchor with its last client."""
+        """Leave, and take the anchor along."""
+        if self._client is not None:
+            with suppress(_Broken):
+                self._send(memoryview(f"kill-session -t {tmux_text.exact(self._anchor)}\n".encode()))
+                while self._ready(select.POLLIN, 0.5):
+                    self._receive()  # ends when tmux sends us away
+        self._drop()
+
+    def _drop(self) -> None:
         client, self._client = self._client, None
         self._reader = _Reader()
         if client is None:
@@ -99,11 +110,8 @@ class ControlTmux(Speaker):
             with suppress(OSError):
                 if pipe:
                     pipe.close()
-        try:
-            client.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:  # the server hangs, so its client does
-            client.kill()
-            client.wait()
+        client.kill()  # it may hang with its server
+        client.wait()
 
     def _ask(self, lines: Sequence[str]) -> Said:
         self.drain()
@@ -117,7 +125,7 @@ class ControlTmux(Speaker):
                 texts += said.texts
                 complaints += [said.complaint] if said.complaint else []
         except _Broken:
-            self.close()
+            self._drop()
             raise
         return Said(tuple(texts), "\n".join(complaints))
 
@@ -127,10 +135,9 @@ class ControlTmux(Speaker):
         if time.monotonic() < self._retry_at:
             return False
         self._retry_at = time.monotonic() + _RETRY_AFTER
-        self._connections += 1  # the last connection's anchor may still be dying under its name
-        server, name = self._server, f"anchor-{self.project_id}-{os.getpid()}-{self._connections}"
+        server, anchor = self._server, tmux_text.exact(self._anchor)
         quiet = ["-f", "no-output,ignore-size"]
-        argv = [*server.argv, "-N", "-C", "new-session", *quiet, "-s", tmux_text.name(name), "cat"]
+        argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, "cat"]
         try:
             self._client = subprocess.Popen(
                 argv,
@@ -145,16 +152,12 @@ class ControlTmux(Speaker):
             os.set_blocking(self._pipe_in(), False)
             os.set_blocking(self.fileno(), False)
             self._await_welcome()
-            anchor = tmux_text.exact(name)
-            stamp = f"set-option -t {anchor} @ao_anchor {tmux_text.name(self.project_id)}"
-            said = self._converse([f"{stamp} ; set-option -t {anchor} destroy-unattached on"])
+            said = self._converse([f"set-option -t {anchor} @ao_anchor {tmux_text.name(self.project_id)}"])
         except (_Broken, OSError):
-            self.close()
-            return False
+            said = Said((None,))
         if said.texts[0] is None:
-            self.close()
-            return False
-        return True
+            self._drop()
+        return self.connected
 
     def _await_welcome(self) -> None:
         """The answer to new-session: a line sent before it may run outside of any session."""

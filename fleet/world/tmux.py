@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -184,6 +185,11 @@ class TmuxServer(Speaker):
         self._socket_path = socket_path
 
     @property
+    def _is_users(self) -> bool:
+        """The server everybody on this account shares: its options are not ours to set."""
+        return self._socket == "default"
+
+    @property
     def state_dir(self) -> str:
         """Where every client stands, so that launch scripts are named without a path."""
         return os.path.join(self.log_dir, "state")
@@ -212,7 +218,8 @@ class TmuxServer(Speaker):
         if not launches:
             return {}
         self._prepare(launches)
-        lines = [self._create_line(launch) for launch in launches]
+        lines = [] if self._is_users else ["set-option -s exit-empty off"]
+        lines += [self._create_line(launch) for launch in launches]
         lines.append("list-sessions -F '#{session_name}'")
         command = [*self._conf(), "start-server", ";", "source-file", "-"]
         try:
@@ -223,7 +230,7 @@ class TmuxServer(Speaker):
         complaint = said.complaint or "it did not say why"
         return {
             launch.session: _outcome(launch.session, done=text is not None, there=there, complaint=complaint)
-            for launch, text in zip(launches, said.texts[:-1], strict=True)
+            for launch, text in zip(launches, said.texts[-1 - len(launches) : -1], strict=True)
         }
 
     def environment_names(self) -> frozenset[str]:
@@ -234,6 +241,17 @@ class TmuxServer(Speaker):
             return frozenset()
         rows = (said.texts[0] or "").split("\n")
         return frozenset(row.partition("=")[0] for row in rows if row and not row.startswith("-"))
+
+    def retire(self) -> None:
+        """Leave nothing behind: the anchor goes, and a server of ours ends once its last session has.
+
+        The server decides that itself, so a session created meanwhile keeps it; `create` takes it back.
+        """
+        anchor = tmux_text.exact(tmux_rows.anchor(self.project_id))
+        with suppress(NoServer):
+            self.ask(
+                (f"kill-session -t {anchor}", *(() if self._is_users else ("set-option -s exit-empty on",)))
+            )
 
     def close(self) -> None:
         """Nothing is held between calls."""
@@ -260,7 +278,7 @@ class TmuxServer(Speaker):
 
     def _conf(self) -> list[str]:
         """Our own configuration, except on the user's own server, which reads the user's."""
-        if self._socket == "default":
+        if self._is_users:
             return []
         path = os.path.join(self.conf_dir, "tmux.conf")
         temporary = f"{path}.{secrets.token_hex(4)}"

@@ -35,6 +35,11 @@ _FIELDS = (
 )
 
 
+def anchor(project: str) -> str:
+    """The session in which this project's control client sits."""
+    return f"ao-anchor-{project}"
+
+
 def pane_format(project: str) -> str:
     """The format of one row, for the project whose stamp counts as ours."""
     return "|".join(_FIELDS).replace("PROJECT", project)

@@ -52,11 +52,28 @@ def test_the_anchor_is_in_no_listing_and_goes_when_the_client_does(floor, contro
     until(lambda: sessions(floor) == {"a-one"})
 
 
-def test_the_anchor_goes_when_its_owner_is_killed(floor, control):
+def test_an_anchor_left_behind_is_taken_over_and_never_multiplied(floor, control):
     floor.start("a-one")
-    control.listing()
-    os.kill(control._client.pid, signal.SIGKILL)
-    until(lambda: sessions(floor) == {"a-one"})
+    for _ in range(3):
+        control.listing()
+        os.kill(control._client.pid, signal.SIGKILL)
+        control._client.wait()
+        control._retry_at = 0.0
+    assert control.listing().foreign == ()
+    assert len(sessions(floor)) == 2
+
+
+def test_a_client_that_comes_and_goes_never_takes_the_server_down(floor):
+    """I9: with destroy-unattached on its anchor, tmux 3.3a crashed in one of six departures."""
+    keeper = floor.start("a-one")
+    for _ in range(25):
+        control = ControlTmux(floor.server)
+        control.listing()
+        assert control.connected
+        floor.server.listing()
+        control.close()
+    assert floor.view("a-one").ref == keeper.ref
+    assert sessions(floor) == {"a-one"}
 
 
 def test_a_client_that_was_killed_is_replaced(floor, control):

@@ -300,3 +300,21 @@ def test_a_named_socket_is_where_tmux_itself_would_put_it(tmp_path, monkeypatch)
         assert floor.socket.startswith(str(tmp_path))
     finally:
         tear_down(floor)
+
+
+def test_a_retired_server_ends_with_its_last_session_and_not_before(floor):
+    one, two = floor.start("a-one"), floor.start("a-two")
+    floor.server.remove([one.ref])
+    floor.server.retire()
+    assert [p.ref for p in floor.server.listing().panes] == [two.ref]
+    floor.server.remove([two.ref])
+    until(lambda: floor.server.listing().server is None)
+    floor.server.retire()
+
+
+def test_a_session_created_after_retirement_keeps_the_server(floor):
+    floor.start("a-one")
+    floor.server.retire()
+    two = floor.start("a-two")
+    floor.server.remove([floor.view("a-one").ref, two.ref])
+    assert floor.server.listing().server == two.ref.server
