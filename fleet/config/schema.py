@@ -200,16 +200,20 @@ def socket(value: str) -> str:
     return 'must be a name of letters, digits, -, _ and . (not a path), or "default" for your own server'
 
 
-def variables(value: Any) -> str:
-    """Names of environment variables: a list of them, or pairs that begin with them."""
-    names = [item if isinstance(item, str) else item[0] for item in value]
-    bad = [word for word in names if not _VARIABLE.fullmatch(word)]
-    return f'"{bad[0]}" cannot be the name of an environment variable' if bad else ""
-
-
 def variable(value: str) -> str:
-    """One such name, or none."""
-    return variables((value,)) if value else ""
+    """The name of an environment variable, or none."""
+    fine = not value or _VARIABLE.fullmatch(value)
+    return "" if fine else f'"{value}" cannot be the name of an environment variable'
+
+
+def assignments(value: tuple[tuple[str, str], ...]) -> str:
+    """Variables and what they are set to."""
+    return next((fault for word, _ in value if (fault := variable(word or " "))), "")
+
+
+def passed(value: tuple[str, ...]) -> str:
+    """Variables by name, or by how the name begins: LC_*."""
+    return next((fault for word in value if (fault := variable(word.removesuffix("*") or " "))), "")
 
 
 def tmux_key(value: str) -> str:
