@@ -77,6 +77,7 @@ def _declare(cls: type, *, frozen: bool) -> type:
     else:
         ours["__hash__"] = None
     fixed = {
+        "__qualname__": cls.__qualname__,
         "__slots__": names,
         "__match_args__": names,
         "__dataclass_fields__": _Fields(),
