@@ -21,6 +21,7 @@ AGAIN_S = 1.5
 ENTERS = 3
 TRIES = 3
 GIVE_UP_S = 6.0
+LONGEST_S = 30.0  # between two looks whether a waiting message can go
 PERSON_S = 20.0  # a person typed this recently: leave the line to them
 PERSON_WAKE_S = 60.0
 EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600.0}
@@ -53,11 +54,13 @@ def typing(case: Case) -> Verdict | None:
             )
     limited = memory.limit is not None
     message = next((m for m in waiting if m.kind == "probe"), waiting[0]) if limited else waiting[0]
-    if not case.seen.fresh and case.seen.pane is not None:
-        return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
     why_not = _not_now(case, message)
     if why_not:
-        return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + 2.0)
+        # at first often, then less: a message may have to wait for hours, and each look costs one
+        patience = min(LONGEST_S, max(2.0, (now - message.queued) / 10))
+        return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + patience)
+    if not case.seen.fresh:
+        return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
     pane, reading = case.seen.pane, case.seen.reading
     assert pane is not None and reading is not None
     typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0)
