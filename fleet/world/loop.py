@@ -215,7 +215,7 @@ class LoopKeeper:
         """Take what children answered since the last look."""
         for ended in self._jobs.poll():
             if ended.key == FETCH_JOB:
-                self._fetched = "" if ended.code == 0 else _said(ended)
+                self._fetched = _fetch_end(ended)
             elif ended.key == HISTORY_JOB:
                 self._history = git.parse_history(*self._asked, ended.code, ended.output)
             elif ended.key == TREE_JOB:
@@ -310,6 +310,13 @@ def _identity(disk: Disk, path: str) -> str:
     """Which file of that name it is; empty when there is none."""
     found = disk.stat(path)
     return f"{found.inode}-{found.mtime_ns}-{found.size}" if found else ""
+
+
+def _fetch_end(ended: Ended) -> str | None:
+    """Why a fetch failed, empty when it did not; None when an agent's own git was faster, which is as good."""
+    if ended.code == 0:
+        return ""
+    return None if b"cannot lock ref" in ended.output else _said(ended)
 
 
 def _said(ended: Ended) -> str:

@@ -152,6 +152,7 @@ def _step(draft: Draft, place: Place, status: StatusView, ratchets: tuple[tuple[
     reason = f"phase {place.id} is done, {to.id or 'the end'} is next"
     note = Note("phase.advanced", reason, (("phase", place.id), ("to", to.id), *evidence))
     draft.steps.append(Move(place, to, note))
+    draft.remember(unsent=tuple(p for p in draft.memory.unsent if p.kind != "gate"))  # they pass now
     draft.wakes.append(draft.now)
 
 

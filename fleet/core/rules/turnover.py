@@ -6,8 +6,11 @@ the run carries the phase it was started for, and the record says which one coun
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
+from fleet.core.memory import Status
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 
@@ -25,6 +28,12 @@ def task(case: Case) -> Verdict | None:
     return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now + 0.4)
 
 
+def _without_gates(case: Case) -> Case:
+    """What was still to be said about the gates of a phase that is over is not true any more."""
+    kept = tuple(m for m in case.memory.outbox if m.kind != "ping:gate" or m.status is not Status.QUEUED)
+    return replace(case, memory=replace(case.memory, outbox=kept))
+
+
 def turnover(case: Case) -> Verdict | None:
     """Stop a loop agent whose phase is over, and keep it stopped when all are."""
     if not case.is_loop:
@@ -40,5 +49,5 @@ def turnover(case: Case) -> Verdict | None:
         return Verdict(f"the loop is held: {loop.held}", hold=True, detail=Detail.HELD)
     known = run is not None and pane is not None and run.id == pane.ref.run
     if known and run is not None and run.phase and run.phase != loop.phase and not loop.keep_runs:
-        return begin(case, f"phase {run.phase} is over, {loop.phase} begins", planned=True)
+        return begin(_without_gates(case), f"phase {run.phase} is over, {loop.phase} begins", planned=True)
     return None
