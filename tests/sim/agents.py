@@ -268,12 +268,16 @@ class SimAgent:
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
         getattr(self, f"_to_{choice}")()
 
+    def _words(self) -> str:
+        """No two turns end alike."""
+        return "".join(self.rng.choice("abcdefghijklmnop") for _ in range(8))
+
     def _to_idle(self) -> None:
-        self.enter(Mood.IDLE, "@ finished the step")
+        self.enter(Mood.IDLE, f"@ finished {self._words()}")
         self._then(self.rng.uniform(20, 280), lambda: self.begin("more work"))
 
     def _to_done(self) -> None:
-        self.enter(Mood.DONE, "@ nothing left that I know of")
+        self.enter(Mood.DONE, f"@ nothing left but {self._words()}")
 
     def _to_wait(self) -> None:
         self.until = self.clock.wall() + self.rng.uniform(60, 7200)
@@ -380,7 +384,8 @@ class SimAgent:
             return
         if self.mood in (Mood.BOOT, Mood.DIALOG, Mood.ASK, Mood.HUNG, Mood.AUTH):
             return  # swallowed
-        self.clock.after(self.rng.uniform(0.005, 0.12), lambda: self._arrives(text))
+        slowest = 0.8 if self.persona.composer else 0.08  # without a composer nobody could see it arrive
+        self.clock.after(self.rng.uniform(0.005, slowest), lambda: self._arrives(text))
 
     def _arrives(self, text: str) -> None:
         if self.proc.alive and not self.proc.stopped:

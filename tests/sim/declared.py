@@ -8,7 +8,7 @@ PREFIX = "sim-"
 PROJECT_DIR = "/project"
 CONFIG = "/project/agents.toml"
 LOG_DIR = "/project/.fleet"
-STATE_DIR = "/project/.fleet/state"
+SERVICE = "cleaner"
 
 HEAD = """\
 [defaults]
@@ -40,7 +40,7 @@ stall_idle = 300
 {opal_screen}
 
 [backend.plain]
-bin = "exec plain {{kickoff}}"
+bin = "plain {{kickoff}}"
 prompt_delivery = "exec"
 stall_idle = 300
 active_re = "esc to interrupt|retrying in"
@@ -159,5 +159,5 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
     )
     parts = [head, *(a.text() for a in agents)]
     if service:
-        parts.append('[[service]]\nname = "cleaner"\ncommand = "exec cleaner --follow"\n')
+        parts.append(f'[[service]]\nname = "{SERVICE}"\ncommand = "cleaner --follow"\n')
     return "\n".join(parts)

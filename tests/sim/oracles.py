@@ -78,6 +78,9 @@ class Oracles:
         """A tmux command is about to take effect, or has created something."""
         if self.machine.actor == "second":
             self.fail("I27", f"a second watchdog did {verb} {detail}")
+        if verb == "listing":
+            self.looked = self.looked or self.machine.actor == "watchdog"
+            return
         self.acts[verb] += 1
         if verb == "create":
             self._before_create(detail)
@@ -221,6 +224,8 @@ class Oracles:
         now, clock = self.machine.clock.t, self.machine.clock
         shown = now - agent.since
         if agent.mood is not Mood.LIMIT or shown < NOTICED or self.excuses.jumped > agent.since - 3600:
+            return
+        if self.excuses.touched[member.name] > agent.since:  # an operator who resets wants it to go on
             return
         printed = agent.banner
         if printed and clock.wall() < printed:

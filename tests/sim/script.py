@@ -31,7 +31,7 @@ def read_script(text: str) -> Facts:
     return Facts(
         agent=(name[1] or name[2]) if name else "",
         program=programs[-1] if programs else "",
-        kickoff='"$_ao_kickoff"' in text,
+        kickoff='"$_ao_kickoff"' in text or "/kickoff-" in text.rpartition("exec ")[2],
         conversation=conversation[1] if conversation else "",
         resumed=resume is not None,
     )

@@ -202,6 +202,7 @@ class SimTmux:
     def listing(self) -> Listing:
         """Every pane we made, and the names of what we did not."""
         self._ask("tmux.listing")
+        self._on_act("listing", None, "")
         server = self._machine.server
         if server is None:
             return Listing(None)

@@ -1,0 +1,91 @@
+"""Once the faults stop, everything must become well, and in good time.
+
+Bounds are generous where a promise is about patience (a used-up restart budget) and tight where it is about
+attention. What must hold is again judged by the machine alone.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fleet.world.world import House
+from tests.sim.agents import Mood, SimAgent
+from tests.sim.machine import Machine, Member
+from tests.sim.oracles import Oracles
+
+STOP = 60.0  # a stubborn process set is gone by then
+HEALED = 120.0 + STOP
+BUDGET = 3700.0  # the fleet's restarts of an hour may have been used up by the storm
+MENDED = 900.0 + STOP
+PROBED = 45.0 + 300.0 + 240.0
+BROKEN = frozenset({Mood.SHELL, Mood.WEDGE, Mood.IMPOSTER})
+STALLED = frozenset({Mood.DONE, Mood.ERROR, Mood.CONTEXT, Mood.HUNG})
+
+
+class Liveness:
+    """I17 I26 I33 I47 I48 I50: demanded after the storm."""
+
+    def __init__(self, machine: Machine, oracles: Oracles, house: House) -> None:
+        self._machine = machine
+        self._oracles = oracles
+        self._house = house
+        self._since: float | None = None
+        self._spent = False
+        self._dead: dict[str, float] = {}
+
+    def begin(self) -> None:
+        """Peace begins now."""
+        self._since = self._machine.clock.t
+        self._spent = sum(self._since - t < 3600 for t in self._oracles.fleet_starts) > 50
+
+    def look(self) -> None:
+        """After each tick of the peace."""
+        if self._since is None:
+            return
+        for member in self._machine.members.values():
+            if member.wish == "up" and member.watch != "none":
+                self._one(member)
+
+    def _lasted(self, began: float) -> float:
+        return self._machine.clock.t - max(began, self._since or 0.0)
+
+    def _one(self, member: Member) -> None:
+        agent, fail = member.agent, self._oracles.fail
+        if agent is None or not agent.alive:
+            self._must_return(member)
+            return
+        self._dead.pop(member.name, None)
+        lasted = self._lasted(agent.since)
+        if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
+            fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
+        stalled = agent.mood in STALLED and member.watch == "heal+stall"
+        if stalled and lasted > (BUDGET if self._spent else MENDED):
+            fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
+        if agent.mood is Mood.LIMIT:
+            self._must_resume(member, agent)
+
+    def _must_return(self, member: Member) -> None:
+        self._dead.setdefault(member.name, self._machine.clock.t)
+        lasted = self._lasted(self._dead[member.name])
+        window = self._oracles.limited_until.get(member.name, 0.0) - self._machine.clock.wall()
+        if window < 0 and lasted > (BUDGET if self._spent else HEALED) + max(0.0, window + PROBED if window else 0):
+            self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
+
+    def _must_resume(self, member: Member, agent: SimAgent) -> None:
+        over = self._machine.clock.wall() - agent.account.until
+        lasted = self._lasted(agent.since)
+        if min(over, lasted) > PROBED:
+            self._oracles.fail("I48", f"{member.name} is limited {over:.0f} s after the end of its window")
+
+    def at_the_end(self) -> None:
+        """I50: nothing is pending, nothing is degraded, nothing was set aside."""
+        fail, disk = self._oracles.fail, self._machine.disk
+        pending = self._house.intents.open_intents()
+        if pending:
+            fail("I50", f"intents without an outcome: {[(i.effect, i.agent) for i in pending]}")
+        corrupt = [path for path in disk.files if ".corrupt-" in path]
+        if corrupt:
+            fail("I20", f"set aside though nothing damaged it: {corrupt}")
+        view = json.loads(disk.text(self._house.path("view.json")) or "{}")
+        if view.get("degraded") or view.get("config"):
+            fail("I35", f"still degraded in peace: {view.get('degraded')!r} {view.get('config')!r}")
