@@ -11,6 +11,10 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import agents  # noqa: F401  refuses an old Python and puts the engine first on the path
 
 if __name__ == "__main__":
-    from fleet.transcripts.cli import main
+    try:
+        from fleet.transcripts.cli import main
 
-    sys.exit(main(sys.argv[1:]))
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:  # while still loading
+        code = 130
+    sys.exit(code)

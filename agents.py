@@ -32,6 +32,10 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [HERE] + [entry for entry in sys.path if entry not in ("", HERE)]
 
 if __name__ == "__main__":
-    from fleet.cli.main import main
+    try:
+        from fleet.cli.main import main
 
-    sys.exit(main(sys.argv[1:]))
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:  # while still loading
+        code = 130
+    sys.exit(code)
