@@ -22,9 +22,12 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"
 BUSY_RATE = 0.1  # share of one processor that is more than an idle full-screen program needs
 BUSY_MIN_S = 0.3
 CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
+FURNITURE_S = 15.0  # and so is one that came with the agent
+TICKS = 100.0  # of a process's start time, a second
 LAST_WORDS = 1500
 
 Spec = AgentSpec | ServiceSpec
+UNMEASURED = ProcView(measured=False)
 
 
 @dataclass(slots=True)
@@ -36,11 +39,10 @@ class Eye:
     again: bool = True  # the list's clock has seconds: look once more after the last change
     reading: Reading | None = None
     words: str = ""
-    proc: ProcView = ProcView(measured=False)
+    proc: ProcView = UNMEASURED
     cpu: float = 0.0
     cpu_at: float = 0.0
     scanned: float = -1e9
-    furniture: frozenset[tuple[int, int]] = frozenset()
     pid: int = 0
     swept: str = ""  # run of which nobody was left
 
@@ -189,7 +191,7 @@ class Senses:
                 backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y
             )
         if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
-            self._scan(fleet, backend, eye, pane.ref.pid, memory, now)
+            self._scan(fleet, backend, eye, pane.ref.pid, now)
         left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
         auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
         return AgentSeen(
@@ -213,9 +215,7 @@ class Senses:
         )
         return not working and now.steady - eye.scanned > 1.0
 
-    def _scan(
-        self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, memory: AgentMemory, now: Moment
-    ) -> None:
+    def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, now: Moment) -> None:
         try:
             tree = self._world.processes.tree(pid)
         except Unavailable:
@@ -235,14 +235,15 @@ class Senses:
         used = cpu - eye.cpu
         measured = eye.cpu_at > 0
         busy = measured and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
-        children = {(p.pid, p.start) for p in tree[1:]}
-        if not eye.furniture and memory.ready:
-            eye.furniture = frozenset(children | {(0, 0)})
-        if eye.furniture and memory.ready and now.steady - memory.ready < CHILD_YOUNG_S:
-            busy = busy or bool(children - eye.furniture)
+        busy = busy or any(self._at_work(tree[0], child) for child in tree[1:])
         eye.cpu, eye.cpu_at, eye.scanned = cpu, now.steady, now.steady
         eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
                             busy=busy, measured=measured)  # fmt: skip
+
+    def _at_work(self, agent: Proc, child: Proc) -> bool:
+        """A tool that waits for somebody uses no processor; a server that came with the agent is no tool."""
+        age = self._world.clock.mono() - child.start / TICKS
+        return age < CHILD_YOUNG_S and child.start - agent.start > FURNITURE_S * TICKS
 
     def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
         stop = memory.stopping
