@@ -9,10 +9,8 @@ shown in the pane and kept in a file. In the end the script becomes the agent: t
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -170,6 +168,8 @@ def compose_watchdog(fleet: Fleet, *, run: str, argv: Sequence[str], server_name
 
 def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str:
     """Why this agent can never start as the machine is now, with the fix; "" when it may."""
+    import shutil  # only a start needs it
+
     backend = fleet.backend_of(agent)
     if not os.path.isdir(agent.dir):
         return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"
@@ -277,6 +277,8 @@ def _kickoff(path: str, size: int) -> str:
 def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]:
     if not (backend.model_env and model):
         return {}
+    import json
+
     variable = "OPENCODE_CONFIG_CONTENT"
     own = {**dict(backend.env), **dict(agent.env)}.get(variable, "{}")
     try:

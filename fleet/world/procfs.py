@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
+from fleet.core.record import dataclass
 from fleet.world.ports import Unavailable
 
 RUN_VARIABLE = "AO_RUN_ID"

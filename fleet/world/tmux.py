@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 
+from fleet.core.record import dataclass
 from fleet.core.seen import Listing, PaneRef
 from fleet.world import tmux_rows, tmux_text
 from fleet.world.launch import base_env
@@ -52,7 +50,7 @@ class Batch:
     """Some lines, and the nonce that tells their answers apart, whatever a screen may contain."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._nonce = secrets.token_hex(8)
+        self._nonce = _nonce()
         self._count = len(lines)
         marked = [f"{line} ; display-message -p '{self._nonce} {i}'" for i, line in enumerate(lines)]
         self.program = "\n".join([*marked, f"display-message -p '{self._nonce} end'", ""])
@@ -143,7 +141,7 @@ class Speaker(ABC):
         if not clean:
             return "" if not text else "nothing in the text can be typed"
         flags = "-S" if self.version >= _SINCE_VIS else ""
-        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{secrets.token_hex(8)}", flags))
+        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{_nonce()}", flags))
 
     def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
         return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
@@ -281,7 +279,7 @@ class TmuxServer(Speaker):
         if self._is_users:
             return []
         path = os.path.join(self.conf_dir, "tmux.conf")
-        temporary = f"{path}.{secrets.token_hex(4)}"
+        temporary = f"{path}.{_nonce()}"
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(fd, "w", encoding="ascii") as file:
             file.write(tmux_text.SERVER_CONF)
@@ -330,13 +328,12 @@ def _outcome(session: str, *, done: bool, there: set[str], complaint: str) -> st
 
 def tmux_version() -> tuple[int, int]:
     """Major and minor of the installed tmux; Unavailable when there is none or it is too old to be used."""
-    binary = shutil.which("tmux")
-    if binary is None:
-        raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again")
     try:
-        done = subprocess.run([binary, "-V"], capture_output=True, text=True, timeout=5.0, check=False)
+        done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, timeout=5.0, check=False)
+    except FileNotFoundError:
+        raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again") from None
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{binary} -V did not answer: {error}; install tmux 3.2 or newer") from None
+        raise Unavailable(f"tmux -V did not answer: {error}; install tmux 3.2 or newer") from None
     return parse_version(done.stdout)
 
 
@@ -364,11 +361,16 @@ def rotate(path: str, cap: int, keep: int = 3) -> bool:
             if os.path.exists(f"{path}.{n}"):
                 os.replace(f"{path}.{n}", f"{path}.{n + 1}")
         with open(path, "rb") as source, open(f"{path}.1", "wb", opener=_private) as copy:
-            shutil.copyfileobj(source, copy)
+            while chunk := source.read(1 << 20):
+                copy.write(chunk)
         os.truncate(path, 0)
     except FileNotFoundError:
         return False
     return True
+
+
+def _nonce() -> str:
+    return os.urandom(8).hex()
 
 
 def _private(path: str, flags: int) -> int:
