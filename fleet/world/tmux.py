@@ -94,7 +94,7 @@ class Speaker(ABC):
             said = self.look(
                 (
                     f"display-message -p '{tmux_rows.SERVER_FORMAT}'",
-                    f"list-panes -a -F '{tmux_rows.pane_format(tmux_text.name(self.project_id))}'",
+                    f"list-panes -a -F '{tmux_rows.PANE_FORMAT}'",
                     f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
                 )
             )

@@ -1,7 +1,7 @@
 """What tmux answers: one row a pane, of numbers and allow-listed words, the session's name last.
 
-Titles and paths are the agent's to choose and may hold anything, so they are never asked for. Whether a
-session carries our stamp is compared inside the server; what a stranger stored in its options is not read.
+Titles and paths are the agent's to choose and may hold anything, so they are never asked for. The format has
+no condition in it: each one costs the server as much as three plain fields, for every pane at every look.
 A row that does not parse makes the whole answer unavailable: half a list looks like a fleet that died.
 """
 
@@ -15,10 +15,10 @@ from fleet.world.ports import Unavailable
 SERVER_FORMAT = "#{pid}|#{start_time}"
 CLIENT_FORMAT = "#{client_control_mode}|#{client_activity}|#{client_session}"
 
-_OURS = "#{==:#{@ao_project},PROJECT}"
 _FIELDS = (
-    _OURS,
-    "#{?@ao_anchor,1,0}",
+    "#{@ao_project}",
+    "#{@ao_anchor}",
+    "#{@ao_run}",
     "#{pane_id}",
     "#{pane_pid}",
     "#{pane_dead}",
@@ -30,19 +30,14 @@ _FIELDS = (
     "#{cursor_x}",
     "#{cursor_y}",
     "#{pane_in_mode}",
-    f"#{{?{_OURS},#{{@ao_run}},}}",
     "#{session_name}",
 )
+PANE_FORMAT = "|".join(_FIELDS)
 
 
 def anchor(project: str) -> str:
     """The session in which this project's control client sits."""
     return f"ao-anchor-{project}"
-
-
-def pane_format(project: str) -> str:
-    """The format of one row, for the project whose stamp counts as ours."""
-    return "|".join(_FIELDS).replace("PROJECT", project)
 
 
 def server_id(text: str) -> ServerId:
@@ -72,10 +67,10 @@ def _view(row: str, server: ServerId, project: str, typed: dict[str, float]) -> 
     cells = row.split("|", len(_FIELDS) - 1)
     if len(cells) != len(_FIELDS):
         raise Unavailable(f"tmux listed a pane in a form we do not know: {row[:120]!r}; trying again")
-    ours, anchor, pane, pid, dead, code, signal, created, activity, history, x, y, mode, run, session = cells
-    if anchor == "1":
+    owner, anchor, run, pane, pid, dead, code, signal, created, activity, history, x, y, mode, session = cells
+    if anchor:
         return None, ""
-    if ours != "1" or not run:
+    if owner != project or not run:
         return None, session
     view = PaneView(
         ref=PaneRef(server, session, pane, _number(pid, row), run),

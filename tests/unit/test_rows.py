@@ -12,7 +12,7 @@ from fleet.world.tmux_text import Refused
 
 SERVER = ServerId(100, 1700000000)
 REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
-ROW = "1|0|%3|42|0|||1700000001|1700000002|7|5|6|0|r1|a-one"
+ROW = "cafe||r1|%3|42|0|||1700000001|1700000002|7|5|6|0|a-one"
 WHO = "100|1700000000\n"
 
 
@@ -22,7 +22,7 @@ def parse(rows, clients=""):
 
 def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
     listing = parse(
-        [ROW, "0|0|%4|43|0|||1|2|0|0|0|0||the user's | own", "0|1|%5|44|0|||1|2|0|0|0|0||anchor-x"]
+        [ROW, "|||%4|43|0|||1|2|0|0|0|0|the user's | own", "|beef||%5|44|0|||1|2|0|0|0|0|anchor-x"]
     )
     (view,) = listing.panes
     assert (listing.server, view.ref) == (SERVER, REF)
@@ -65,7 +65,7 @@ def test_the_newest_key_of_a_person_counts_and_a_control_client_is_nobody():
     "row",
     [
         "",
-        "1|0|%3|42|0",
+        "cafe||r1|%3|42|0",
         ROW.replace("|42|", "|4x2|"),
         ROW.replace("|42|", "||"),
         ROW.replace("1700000002", "now"),
