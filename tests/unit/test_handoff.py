@@ -13,7 +13,7 @@ from fleet.core.model import Handoff
 from fleet.core.rules.handoff import EMPTY, fresh_commits, matching, side_of
 from fleet.core.rules.targets import targets
 from fleet.world.git import candidates
-from tests.unit.loops import NOW, STILL, A, B, C, agent, change, decide, fleet, seen, settled, steps
+from tests.unit.loops import NOW, STILL, A, B, C, agent, change, decide, fleet, place, seen, settled, steps
 
 
 def commits(*subjects, start=1):
@@ -36,6 +36,14 @@ def test_first_sight_is_a_baseline_and_wakes_nobody():
     assert plan.memory.tip == A
     assert not plan.pings
     assert not steps(plan, ReadHistory)
+
+
+def test_what_came_between_the_beginning_and_the_first_look_is_told():
+    f = fleet()
+    view = seen(f, place=place(f, 0, commit=A), git=change(STILL, tip=B))
+    plan = decide(f, LoopMemory(), view)
+    assert plan.memory.tip == A
+    assert steps(plan, ReadHistory) == [ReadHistory("/p/builder", A, B)]
 
 
 def test_a_ref_that_did_not_move_costs_nothing():

@@ -1,7 +1,7 @@
 """Git is the bus: new claims and reviews, and changed inboxes, wake the side that waits for them.
 
-The last commit looked through is remembered, so nothing made while we were down is missed; the first
-sight of a repository is a baseline and wakes nobody. Where history was rewritten, commits that only
+The last commit looked through is remembered, so nothing made while we were down is missed; what was there
+when the loop began, or at the first sight of another repository, wakes nobody. Where history was rewritten, commits that only
 changed their hash are known by their author time and subject, and are not told again. A ping names
 hashes, counts and files, never words out of a commit.
 """
@@ -37,16 +37,23 @@ def handoff(draft: Draft, *, quiet: bool) -> None:
     if git is None:
         return
     _fetch(draft, spec, git)
-    memory = draft.memory
-    if (memory.repo, memory.branch) != (spec.repo, spec.branch) or not memory.tip or quiet:
-        same = (memory.repo, memory.branch) == (spec.repo, spec.branch)
-        draft.remember(repo=spec.repo, branch=spec.branch, tip=git.tip or EMPTY)
-        if not same:
-            draft.remember(inboxes=())
-    elif git.tip and git.tip != memory.tip:
+    _baseline(draft, spec, git, quiet=quiet)
+    if git.tip and git.tip != draft.memory.tip:
         _follow(draft, spec, git)
     for position, inbox in enumerate(draft.seen.inboxes):
         _inbox(draft, spec, position, inbox, quiet=quiet)
+
+
+def _baseline(draft: Draft, spec: Handoff, git: GitView, *, quiet: bool) -> None:
+    """What was there before is nobody's news. What came since the loop began is, even if we look only now."""
+    memory, place = draft.memory, draft.seen.place
+    if not memory.tip:
+        begun = place.commit if place else ""
+        draft.remember(repo=spec.repo, branch=spec.branch, tip=begun or git.tip or EMPTY)
+    elif (memory.repo, memory.branch) != (spec.repo, spec.branch):
+        draft.remember(repo=spec.repo, branch=spec.branch, tip=git.tip or EMPTY, inboxes=())
+    if quiet:
+        draft.remember(tip=git.tip or EMPTY)
 
 
 def _fetch(draft: Draft, spec: Handoff, git: GitView) -> None:
