@@ -7,6 +7,7 @@ is continued by the next one without repeating or losing an effect.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.rules.heal import BAD_ID_TRIES
-from fleet.core.rules.outbox import advance, queue
+from fleet.core.rules.outbox import advance, queue, tail_of
 from fleet.core.views import Row, problem, row
 from fleet.journal.store import StoreError
 from fleet.world.asks import Asks
@@ -42,6 +43,7 @@ REAP_EVERY_S = 0.5
 VIEW_EVERY_S = 1.0
 REFUSED_AGAIN_S = 5.0
 BUNDLES = 100
+TAIL_OF = 400  # characters of a long text in which its end is found
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
 
@@ -377,6 +379,7 @@ class Watchdog:
 
     def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
         old = self.memories[spec.name]
+        verdict = replace(verdict, memory=self._with_tails(verdict.memory))
         self.memories[spec.name] = verdict.memory
         try:
             # receipts first: a message that is still in the outbox is only confirmed once more
@@ -395,6 +398,18 @@ class Watchdog:
             self._degrade(f"state cannot be written: {error}")
             return False
         return True
+
+    def _with_tails(self, memory: AgentMemory) -> AgentMemory:
+        """A text that lies in a file is known on the screen by its end, like any other."""
+        if all(m.tail or not m.file for m in memory.outbox):
+            return memory
+        outbox = []
+        for message in memory.outbox:
+            if message.file and not message.tail:
+                with contextlib.suppress(OSError):
+                    message = replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
+            outbox.append(message)
+        return replace(memory, outbox=tuple(outbox))
 
     def _act(self, spec: Spec, action: Action, now: Moment) -> None:
         message: Message | None = None

@@ -52,8 +52,7 @@ def typing(case: Case) -> Verdict | None:
             return _finish(
                 case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s")
             )
-    limited = memory.limit is not None
-    message = next((m for m in waiting if m.kind == "probe"), waiting[0]) if limited else waiting[0]
+    message = _first(case, waiting)
     why_not = _not_now(case, message)
     if why_not:
         # at first often, then less: a message may have to wait for hours, and each look costs one
@@ -77,6 +76,22 @@ def typing(case: Case) -> Verdict | None:
     )
 
 
+def _first(case: Case, waiting: list[Message]) -> Message:
+    """What already stands in the composer goes before anything else; a limited agent is only probed."""
+    draft = case.seen.reading.draft if case.seen.reading is not None else None
+    standing = next((m for m in waiting if _is_ours(m, draft)), None)
+    probe = next((m for m in waiting if m.kind == "probe"), None) if case.memory.limit is not None else None
+    return standing or probe or waiting[0]
+
+
+def _probes(case: Case, message: Message) -> bool:
+    """May it be typed to a limited agent? The probe may, and once the window is over what stands there already."""
+    limit, reading = case.memory.limit, case.seen.reading
+    if message.kind == "probe" or limit is None or reading is None:
+        return message.kind == "probe"
+    return case.now.wall >= limit.until and _is_ours(message, reading.draft)
+
+
 def _not_now(case: Case, message: Message) -> str:
     """Why this message cannot be typed at this moment; empty if it can."""
     pane, reading, memory = case.seen.pane, case.seen.reading, case.memory
@@ -92,11 +107,12 @@ def _not_now(case: Case, message: Message) -> str:
     able = {ScreenState.IDLE, ScreenState.ERROR}
     if case.backend.queues_input:
         able = able | {ScreenState.WORKING}
-    if message.kind == "probe":
+    probes = _probes(case, message)
+    if probes:
         able = able | {ScreenState.LIMITED}
     if state not in able:
         return f"it is {state or 'not read yet'}"
-    if message.kind != "probe" and memory.limit is not None:
+    if memory.limit is not None and not probes:
         return "it is limited"
     if case.account_until > case.now.wall:
         return "its account is limited"
@@ -115,11 +131,13 @@ def _not_now(case: Case, message: Message) -> str:
 
 
 def _is_ours(message: Message, draft: str | None) -> bool:
-    """Does the composer hold exactly the end of what we typed?"""
+    """Does the composer hold what we typed, or the end of it, and nothing of anybody else's?"""
     if not draft or not message.tail:
         return False
-    flat = "".join(draft.split())
-    return flat.endswith("".join(message.tail.split())) or (message.folds and any(p in draft for p in PASTED))
+    flat, tail = "".join(draft.split()), "".join(message.tail.split())
+    if message.folds and any(p in draft for p in PASTED):
+        return True
+    return flat.endswith(tail) and (not message.text or "".join(message.text.split()).endswith(flat))
 
 
 def _submit(case: Case, message: Message) -> Verdict:
