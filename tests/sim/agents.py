@@ -295,7 +295,7 @@ class SimAgent:
     def _to_silent(self) -> None:
         self.enter(Mood.SILENT, "@ running the long build")
         child = self.table.spawn("cc1", self.proc)
-        self.table.set_load(child, 0.9)
+        self.table.set_load(child, self.rng.choice((0.9, 0.0)))  # it computes, or waits for somebody
         self._then(self.rng.uniform(300, 2400), lambda: self._build_over(child))
 
     def _build_over(self, child: SimProc) -> None:

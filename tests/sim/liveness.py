@@ -59,7 +59,8 @@ class Liveness:
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
         stalled = agent.mood in STALLED and member.watch == "heal+stall"
-        if stalled and lasted > (BUDGET if self._spent else MENDED):
+        patient = self._spent or len(self._machine.table.below(agent.proc.pid)) > 1  # children may be at work
+        if stalled and lasted > (BUDGET + MENDED if patient else MENDED):
             fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
         if agent.mood is Mood.LIMIT:
             self._must_resume(member, agent)

@@ -89,7 +89,7 @@ class Oracles:
                 self._created(session)
         elif session is not None:
             self._owned(verb, session)
-            if self.machine.actor == "watchdog":
+            if self.machine.actor == "watchdog" and not self.machine.tmux.late:
                 if not self.looked:
                     self.fail("I22", f"{verb} on {session.name} before this watchdog looked at the fleet")
                 self._on_pane(verb, session, detail)
@@ -142,7 +142,7 @@ class Oracles:
                     self.fail("I1", f"{name} has {count} live sessions")
 
     def _before_create(self, session: str) -> None:
-        if not self.looked and self.machine.actor == "watchdog":
+        if not self.looked and self.machine.actor == "watchdog" and not self.machine.tmux.late:
             self.fail("I22", f"{session} is created before this watchdog looked at the fleet")
 
     def _created(self, session: SimSession) -> None:

@@ -181,8 +181,15 @@ class Simulation:
         self.stopped_until = self.machine.clock.t + seconds
         if self.machine.in_tick:
             self.machine.in_tick = False
-            self.machine.clock.advance_to(self.stopped_until)
+            self._until_continued()
             self.machine.in_tick = True
+
+    def _until_continued(self) -> None:
+        """Time passes for everybody else; peace ends the stop."""
+        clock = self.machine.clock
+        while clock.t < self.stopped_until:
+            due = clock.next_event()
+            clock.advance_to(self.stopped_until if due is None else min(due, self.stopped_until))
 
     def second_watchdog(self) -> None:
         """Another one is started; the lock is held by the first, so it must not get as far as an effect."""
@@ -278,8 +285,7 @@ class Simulation:
         delay = self._tick()
         if self.alive:
             self._until(clock.t + delay, heedless=False)
-            if self.stopped_until > clock.t:
-                self._until(self.stopped_until, heedless=True)
+            self._until_continued()
 
     def _until(self, t: float, *, heedless: bool) -> None:
         """Let time pass to `t`, or to the first thing that wakes the watchdog."""

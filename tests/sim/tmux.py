@@ -103,6 +103,7 @@ class TmuxMachine:
         self._program = program
         self._on_change = on_change
         self.server: SimServer | None = None
+        self.late = False  # a command whose client gave up is carried out right now
 
     def found(self) -> SimServer:
         """Start a server if there is none; ids begin at zero again."""
@@ -178,8 +179,10 @@ class TmuxMachine:
         if self.server is not None and self.server.hung:
             self.server.hung = False
             waiting, self.server.waiting = self.server.waiting, []
+            self.late = True
             for command in waiting:
                 command()
+            self.late = False
 
 
 class SimTmux:
