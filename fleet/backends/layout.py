@@ -201,19 +201,22 @@ class Layout:
         return top
 
     def _take_dialog(self, lines: list[str], parts: Parts) -> int:
-        """A dialog is what stands below its upper edge, or below the last block."""
-        top = 0
+        """Below its upper edge, or below the last block, stands the dialog. Returns where content ends."""
+        top = end = 0
         for i in range(len(lines) - 1, -1, -1):
-            choice = self.option and self.option.match(lines[i])
             if self.open and self.open.match(lines[i]) and not self._between_choices(lines, i):
-                top = i
+                top = end = i
                 break
+            choice = self.option and self.option.match(lines[i])
             if self.start and not choice and lines[i] and (begun := self.start.match(lines[i])):
                 boxed = begun.lastgroup == Kind.BAR
-                top = self._first_of_run(lines, i) if boxed else self._paragraph(lines, i)
+                # A block may go on over some lines; the dialog may follow without a gap.
+                top, end = (
+                    (self._first_of_run(lines, i),) * 2 if boxed else (i + 1, self._paragraph(lines, i))
+                )
                 break
         parts.dialog = "\n".join(lines[top:])
-        return top
+        return end
 
     def _between_choices(self, lines: list[str], i: int) -> bool:
         return bool(self.option and any(self.option.match(line) for line in lines[max(i - 9, 0) : i]))
@@ -257,7 +260,7 @@ class Layout:
 
     @staticmethod
     def _owner(above: Kind) -> Kind:
-        """Hung on a spinner it is a tip. Hung on a turn, a summary or another output it is the CLI's answer."""
+        """On a spinner it is a tip; on a turn, a summary or another output it is the CLI's answer."""
         if above is Kind.STATUS:
             return Kind.STATUS
         return Kind.OUTPUT if above in _ANSWERED else Kind.NOTICE

@@ -47,8 +47,8 @@ _DATES = (
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?Z|[+-]\d\d:?\d\d)?)(?!\w)"
 _AT = r"[,;]?\s+(?:at\s+)?"
 _ZONE = (
-    r"(?:\s*[\s(](?P<zone>(?-i:[A-Z]\w*(?:/[A-Z][\w+-]*)+|(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?"
-    r"|[A-Z]{1,3}T))(?!\w)\)?)?"
+    r"(?:\s*\((?P<zone>[A-Za-z][\w+/:-]*)\)"
+    r"|\s+(?P<bare>(?-i:(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?|[A-Z]{1,3}T|[A-Z]\w*(?:/[A-Z][\w+-]*)+))(?!\w))?"
 )
 
 _CUE = re.compile(
@@ -112,12 +112,12 @@ def _iso(match: re.Match[str], _now: float, zone: str) -> float | None:
         return None
     if moment.tzinfo is not None:
         return moment.timestamp()
-    where = _place(match["zone"] or zone)
+    where = _where(match, zone)
     return None if where is None else _instant(moment.date(), moment.time(), where)
 
 
 def _dated(match: re.Match[str], now: float, zone: str) -> float | None:
-    where, clock = _place(match["zone"] or zone), _clock(match)
+    where, clock = _where(match, zone), _clock(match)
     if where is None or clock is None:
         return None
     try:
@@ -136,7 +136,7 @@ def _dated(match: re.Match[str], now: float, zone: str) -> float | None:
 
 def _next(match: re.Match[str], now: float, zone: str) -> float | None:
     """A time of day, perhaps on a named weekday, today or tomorrow: the next time it is that late."""
-    where, clock = _place(match["zone"] or zone), _clock(match)
+    where, clock = _where(match, zone), _clock(match)
     if where is None or clock is None:
         return None
     today = datetime.fromtimestamp(now, where).date()
@@ -182,6 +182,15 @@ def _exists(year: int, month: int, day: int) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _where(match: re.Match[str], zone: str) -> tzinfo | None:
+    """The banner's zone, else the host's. A zone we do not know is none; another word says nothing."""
+    name = match["zone"] or match["bare"]
+    place = _place(name or zone)
+    if place is None and name and not name.isupper() and "/" not in name:
+        return _place(zone)
+    return place
 
 
 @lru_cache(maxsize=64)
