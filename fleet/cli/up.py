@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 READY_S = 90.0
 POLL_S = 0.1
+WATCHDOG_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     results = _start(operator, specs, bare=not args.names)
     if not args.names:
         why = _watchdog(operator)
+        if not why and not args.no_wait and not _beats(operator):
+            why = "it does not look; see `agents.py logs watchdog`"
         if why:
             io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
     elif _unattended(operator):
@@ -127,6 +130,20 @@ def _watchdog(operator: Operator) -> str:
     from fleet.world.operator import watchdog_argv
 
     return operator.start_watchdog(watchdog_argv(operator.fleet, ENGINE))
+
+
+def _beats(operator: Operator) -> bool:
+    """Has the watchdog looked since we asked for it?"""
+    from fleet.cli.view import heartbeat
+    from fleet.journal.locks import watchdog_holder
+
+    deadline = time.monotonic() + WATCHDOG_S
+    while time.monotonic() < deadline:
+        holder, beat = watchdog_holder(operator.house.state_dir), heartbeat(operator.house.state_dir)
+        if holder is not None and beat is not None and beat >= holder.since:
+            return True
+        time.sleep(POLL_S / 2)
+    return False
 
 
 def _unattended(operator: Operator) -> bool:

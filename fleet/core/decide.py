@@ -37,6 +37,7 @@ Rule = Callable[[Case], Verdict | None]
 AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
+    ("receipts", receipts),
     ("turnover", turnover),
     ("task", task),
     ("limits", limits),
@@ -46,7 +47,6 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("identity", identity),
     ("wedged", wedged),
     ("asking", asking),
-    ("receipts", receipts),
     ("unknown", unknown),
     ("waiting", waiting),
     ("wake", wake),

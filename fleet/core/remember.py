@@ -101,6 +101,8 @@ def _requeue(message: Message, run: str) -> Message:
     """What was typed into a run that is gone was never read."""
     if message.status is Status.QUEUED or message.run == run:
         return message
+    if message.status is Status.SUBMITTED and message.kind == "send":
+        return message  # it may have been read: the receipts rule says so, and it is not typed again
     return replace(message, status=Status.QUEUED, enters=0, run="")
 
 

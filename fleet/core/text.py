@@ -184,17 +184,10 @@ class Redactor:
         return line[: begins.start()] + MARK + self._without_keys(line[begins.end() :])
 
     def _plain(self, line: str) -> str:
-        """Again until nothing changes, so that cleaning twice is cleaning once."""
-        for _ in range(4):
-            before = line
-            if self._known:
-                line = self._known.sub(MARK, line)
-            lower = line.lower()
-            if any(hint in lower for hint in _HINTS):
-                line = _shapes().sub(_blank, line)
-            if line == before:
-                break
-        return line
+        if self._known:
+            line = self._known.sub(MARK, line)
+        lower = line.lower()
+        return _shapes().sub(_blank, line) if any(hint in lower for hint in _HINTS) else line
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

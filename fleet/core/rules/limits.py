@@ -190,11 +190,11 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
             wake_at=now,
             events=(("agent.probed", limit.line),),
         )
-    if now - limit.probed < SETTLE_S:
-        return Verdict(
-            "probed; watching what it does", hold=True, detail=Detail.LIMITED, wake_at=limit.probed + SETTLE_S
-        )
-    if reading is not None and reading.state is ScreenState.LIMITED:
+    stands = reading is not None and reading.state is ScreenState.LIMITED
+    settled = limit.probed + (SETTLE_S if stands else CLEAR_S)
+    if now < settled:
+        return Verdict("probed; watching what it does", hold=True, detail=Detail.LIMITED, wake_at=settled)
+    if reading is not None and stands:
         return _again(case, limit, reading.line, reading.until)
     return _clear(case, "the probe went through")
 

@@ -152,6 +152,8 @@ def _submit(case: Case, message: Message) -> Verdict:
         return Verdict("typed; looking for it on the screen", hold=True, wake_at=now + GAP_S)
     if case.memory.state == ScreenState.ASKING:
         return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now + 2.0)
+    if message.kind != "probe" and (case.memory.limit or case.memory.state == ScreenState.LIMITED):
+        return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + 2.0)
     shown = reading.draft is None or _is_ours(message, reading.draft)
     if not shown and now - message.at < SHOWN_S:
         return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
@@ -230,6 +232,10 @@ def _lost(case: Case, message: Message) -> Verdict | None:
     pane = case.seen.pane
     if pane is not None and not pane.dead and pane.ref.run == message.run:
         return None
+    if message.status is Status.SUBMITTED and message.kind == "send":
+        # a person's words may have been read, and may even be why it ended: never say them twice
+        why = "it was submitted, and then the agent ended before there was a receipt"
+        return _finish(case, replace(message, status=Status.FAILED, why=why))
     back = replace(message, status=Status.QUEUED, enters=0, run="")
     return Verdict("the run it was typed into is gone", memory=advance(case.memory, back))
 

@@ -1,0 +1,147 @@
+"""A whole project on a private tmux socket, driven through agents.py as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fleet.world import procfs
+from fleet.world.processes import ProcTable
+from fleet.world.tmux import resolve_socket
+
+ENGINE = Path(__file__).parents[2]
+FAST = """
+[watchdog]
+signal_interval = 0.3
+heavy_interval = 1.0
+stall_grace = 0.5
+limit_reset_slack = 0.3
+limit_probe_fallback = 2.0
+"""
+
+
+class Project:
+    """One project directory; `agents` runs a verb, `json` runs it for a program."""
+
+    def __init__(self, root: Path, text: str, *, fast: bool = True, defaults: str = "") -> None:
+        self.root = root
+        self.prefix = f"aotest{secrets.token_hex(3)}-"
+        self.socket = f"ao-{self.prefix.rstrip('-')}"
+        self.config = root / "agents.toml"
+        self.log_dir = root / ".ao-state"
+        self.head = f'[defaults]\nsession_prefix = "{self.prefix}"\nlog_dir = ".ao-state"\n{defaults}\n'
+        self.head += FAST if fast else ""
+        root.mkdir(parents=True, exist_ok=True)
+        self.write(text)
+
+    def write(self, text: str) -> None:
+        """Replace the declaration, keeping the head."""
+        self.config.write_text(self.head + text, encoding="utf-8")
+
+    def env(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """A user's environment, outside of any tmux."""
+        env = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE"} and not k.startswith("AGENT_")}
+        return {**env, **(more or {})}
+
+    def agents(
+        self, *words: str, code: int | None = 0, env: Mapping[str, str] | None = None, timeout: float = 120.0
+    ) -> str:
+        """Run a verb; its output. Fails the test on another exit code, or on a traceback."""
+        done = subprocess.run(
+            [sys.executable, str(ENGINE / "agents.py"), *words, "--config", str(self.config)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+            env=self.env(env),
+            cwd=self.root,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert code is None or done.returncode == code, f"{words}: exit {done.returncode}\n{said}"
+        return done.stdout if code == 0 else said
+
+    def json(self, *words: str, code: int | None = 0) -> Any:
+        """Run a verb with --json."""
+        return json.loads(self.agents(*words, "--json", code=code))
+
+    def row(self, name: str) -> dict[str, Any]:
+        """The status row of one member."""
+        facts = self.json("status")
+        return next(r for r in (*facts["agents"], *facts["services"]) if r["name"] == name)
+
+    def tmux(self, *words: str) -> str:
+        """A plain tmux command on the fleet's server."""
+        argv = ["tmux", "-L", self.socket, *words]
+        return subprocess.run(
+            argv, capture_output=True, text=True, check=False, timeout=10, env=self.env()
+        ).stdout
+
+    def events(self, kind: str = "", agent: str = "") -> list[dict[str, Any]]:
+        """The record so far."""
+        path = self.log_dir / "events.jsonl"
+        if not path.exists():
+            return []
+        rows = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+        return [r for r in rows if (not kind or r["type"] == kind) and (not agent or r["agent"] == agent)]
+
+    def received(self, name: str) -> list[dict[str, Any]]:
+        """What a scripted agent was told, byte for byte."""
+        path = self.log_dir / "scripted" / f"{self.prefix}{name}" / "messages.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def script(self, name: str, text: str) -> str:
+        """A script for a scripted agent; its path for AO_SCRIPT."""
+        path = self.root / "scripts" / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return f"scripts/{name}.toml"
+
+    def tear_down(self) -> None:
+        """Nothing of ours outlives the test, whatever the test did."""
+        runs = self.runs()
+        self.tmux("kill-server")
+        table = ProcTable()
+        holder = self.log_dir / "state" / "watchdog.lock"
+        survivors = table.stop_all([(0, run) for run in runs], grace=1.0)
+        if holder.exists() and holder.read_text().strip():
+            told = json.loads(holder.read_text())
+            if procfs.row(told["pid"]) is not None and procfs.row(told["pid"]).start == told["start"]:
+                os.kill(told["pid"], 9)
+        socket = resolve_socket(self.socket)
+        if os.path.exists(socket):
+            os.unlink(socket)
+        assert not survivors, survivors
+
+    def runs(self) -> list[str]:
+        """Run ids on record, and those that processes of this project carry."""
+        folder = self.log_dir / "state" / "runs"
+        known = [json.loads(f.read_text())["id"] for f in folder.glob("*.json")] if folder.is_dir() else []
+        return [*known, *(r for r in self._carried() if r not in known)]
+
+    def _carried(self) -> set[str]:
+        found = set()
+        for pid in procfs.table():
+            try:
+                environ = Path(f"/proc/{pid}/environ").read_bytes()
+            except OSError:
+                continue
+            if f"AO_SESSION={self.prefix}".encode() in environ:
+                found.add(procfs.run_of(pid))
+        return found - {""}
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait for a condition; what it returned when it held."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"still not so after {seconds} s"
+        time.sleep(0.05)
+    return result
