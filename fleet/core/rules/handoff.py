@@ -1,9 +1,9 @@
 """Git is the bus: new claims and reviews, and changed inboxes, wake the side that waits for them.
 
 The last commit looked through is remembered, so nothing made while we were down is missed; what was there
-when the loop began, or at the first sight of another repository, wakes nobody. Where history was rewritten, commits that only
-changed their hash are known by their author time and subject, and are not told again. A ping names
-hashes, counts and files, never words out of a commit.
+when the loop began, or at the first sight of another repository, wakes nobody. Where history was
+rewritten, commits that only changed their hash are known by their author time and subject, and are not
+told again. A ping names hashes, counts and files, never words out of a commit.
 """
 
 from __future__ import annotations
