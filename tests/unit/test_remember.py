@@ -42,7 +42,7 @@ def test_a_limit_window_outlives_the_run_it_was_seen_in():
 
 
 def test_a_message_typed_into_the_old_run_is_owed_to_the_new_one():
-    sent = replace(message(), status=Status.SUBMITTED, run="run1", enters=1)
+    sent = replace(message("ping:claim"), status=Status.SUBMITTED, run="run1", enters=1)
     memory, _ = remember(case(replace(READY, outbox=(sent,)), seen=seen(pane=NEW)))
     assert [(m.status, m.run) for m in memory.outbox] == [(Status.QUEUED, "")]
 

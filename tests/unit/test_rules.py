@@ -827,8 +827,8 @@ EMPTY = reading("idle", draft="")
             in_flight(Status.SUBMITTED, 2, enters=1),
             seen(pane=dead()),
             None,
-            "gone",
-            id="typed-into-a-run-that-died",
+            "the agent ended",
+            id="submitted-to-a-run-that-died",
         ),
     ],
 )
@@ -842,6 +842,12 @@ def test_only_confirmed_leaves_a_good_receipt():
     assert [m.status for m in (*good.finished, *bad.finished)] == [Status.CONFIRMED, Status.FAILED]
     assert not good.memory.outbox
     assert not bad.memory.outbox
+
+
+def test_words_that_may_have_killed_the_agent_are_not_said_twice():
+    verdict = receipts(case(in_flight(Status.SUBMITTED, 1, enters=1), seen=seen(pane=dead())))
+    assert [m.status for m in verdict.finished] == [Status.FAILED]
+    assert not verdict.memory.outbox
 
 
 def test_text_typed_into_a_dead_run_goes_back_into_the_queue():
