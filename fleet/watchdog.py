@@ -40,7 +40,7 @@ CARRY_OVER_MAX_S = 8 * 86_400.0
 STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
-VIEW_EVERY_S = 1.0
+VIEW_EVERY_S = 60.0  # an unchanged view is written again this often, to be seen as alive
 REFUSED_AGAIN_S = 5.0
 BUNDLES = 100
 TAIL_OF = 400  # characters of a long text in which its end is found
@@ -103,6 +103,8 @@ class Watchdog:
         self._mono0 = 0.0
         self._resumed = 0
         self._loop_state = LoopState()
+        self._drawn: dict[str, tuple[Fleet, Judgement, AgentMemory]] = {}  # what each row was made from
+        self._told: tuple[object, ...] = ()
         self.watched_sessions: set[str] = set()
 
     # --- opening ------------------------------------------------------------------------------------
@@ -483,25 +485,16 @@ class Watchdog:
     def _show(self, fleet: Fleet, look: Look, desired: Desired, now: Moment) -> None:
         """Rows for whoever asks, and the heartbeat."""
         moved = False
-        for spec in self._specs(fleet):
-            verdict, seen = self.judged.get(spec.name), look.seen[spec.name]
-            if verdict is None:
+        for spec in fleet.members:
+            verdict, memory = self.judged.get(spec.name), self.memories[spec.name]
+            drawn = self._drawn.get(spec.name)
+            same = drawn is not None and drawn[0] is fleet and drawn[1] is verdict and drawn[2] is memory
+            if verdict is None or same:
                 continue
-            new = row(
-                spec,
-                seen,
-                self.memories[spec.name],
-                verdict.detail,
-                verdict.reason,
-                verdict.rule,
-                self.drift(fleet, spec),
-            )
-            old = self.rows.get(spec.name)
-            moved = (
-                moved
-                or old is None
-                or (old.state, old.detail, old.until) != (new.state, new.detail, new.until)
-            )
+            self._drawn[spec.name] = (fleet, verdict, memory)
+            seen, drift = look.seen[spec.name], self.drift(fleet, spec)
+            new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
+            moved = moved or new != self.rows.get(spec.name)
             self.rows[spec.name] = new
         gone = [
             n
@@ -513,8 +506,9 @@ class Watchdog:
             moved = True
         if self.observe:
             return
-        if moved or now.steady - self._pulse.viewed >= VIEW_EVERY_S:
-            self._pulse.viewed = now.steady
+        words = (self.degraded, self.reloader.problem, len(look.orphans), self.loop_plan)
+        if moved or words != self._told or now.steady - self._pulse.viewed >= VIEW_EVERY_S:
+            self._pulse.viewed, self._told = now.steady, words
             self._guard("writing the view", lambda: self._write_view(fleet, look, now))
         self._guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 

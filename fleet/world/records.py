@@ -7,7 +7,8 @@ durable write each time they change; they go along with the next one that is.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
@@ -56,8 +57,7 @@ class Records:
         saved = self._saved.get(name)
         if saved is memory:
             return
-        lasting = _lasting(memory)
-        if saved is not None and _lasting(saved) == lasting:
+        if saved is not None and _lasting(saved) == _lasting(memory):
             same = _passing(saved) == _passing(memory)
             if same or steady - self._saved_at.get(name, 0.0) < LAZY_S:
                 return
@@ -100,24 +100,13 @@ class Records:
         self._world.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
 
 
-_VOLATILE = {
-    "quiet_since": 0.0,
-    "content": "",
-    "still_since": 0.0,
-    "activity": 0.0,
-    "state": "",
-    "state_since": 0.0,
-    "state_looks": 0,
-    "shell_since": 0.0,
-    "detail": "",
-    "since": 0.0,
-    "limit_hint": 0.0,
-    "stopping": None,
-}
-
-
-def _lasting(memory: AgentMemory) -> AgentMemory:
-    return replace(memory, **_VOLATILE)  # type: ignore[arg-type]
+_VOLATILE = frozenset(
+    {
+        "quiet_since", "content", "still_since", "activity", "state", "state_since", "state_looks",
+        "shell_since", "detail", "since", "limit_hint", "stopping",
+    }
+)  # fmt: skip
+_lasting = attrgetter(*(f.name for f in fields(AgentMemory) if f.name not in _VOLATILE))
 
 
 def _passing(memory: AgentMemory) -> tuple[object, ...]:
