@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.scripted import acts
+from fleet.scripted import doing, showing
 
 Act = Callable[[Any, Any, dict[str, Any]], None]
 
@@ -26,19 +26,19 @@ _TIMEOUT = {"timeout": "give up after so many seconds", "busy": "show the spinne
 
 ACTIONS: dict[str, Action] = {
     "say": Action(
-        acts.do_say,
+        showing.do_say,
         "text",
         '{ say = "Reading the plan." }',
         {"over": "let it appear over so many seconds"},
     ),
     "quote": Action(
-        acts.do_quote,
+        showing.do_quote,
         "text",
         '{ quote = "usage limit reached", tool = "Bash(grep limit log)" }',
         {"tool": "the call above it"},
     ),
     "work": Action(
-        acts.do_work,
+        showing.do_work,
         "seconds",
         '{ work = 2.5, tool = "Bash(make test)" }',
         {
@@ -48,81 +48,81 @@ ACTIONS: dict[str, Action] = {
         },
     ),
     "retry": Action(
-        acts.do_retry,
+        showing.do_retry,
         "seconds",
         "{ retry = 20, attempt = 3 }",
         {"text": "the reason shown", "attempt": "which attempt it is"},
     ),
-    "sleep": Action(acts.do_sleep, "seconds", "{ sleep = 1 }"),
+    "sleep": Action(showing.do_sleep, "seconds", "{ sleep = 1 }"),
     "limit": Action(
-        acts.do_limit,
+        showing.do_limit,
         "text, or true",
         '{ limit = "Usage limit reached · resets {reset}", for = 5 }',
         {"for": "seconds until it resets; without it, never", "again": "arm it again so many times"},
     ),
     "error": Action(
-        acts.do_error,
+        showing.do_error,
         "text, or true",
         '{ error = "API Error: 529 Overloaded" }',
     ),
-    "auth": Action(acts.do_auth, "text, or true", "{ auth = true }"),
+    "auth": Action(showing.do_auth, "text, or true", "{ auth = true }"),
     "context": Action(
-        acts.do_context,
+        showing.do_context,
         "text, or true",
         "{ context = true }",
     ),
     "fatal": Action(
-        acts.do_fatal,
+        showing.do_fatal,
         "text, or true",
         "{ fatal = true }",
     ),
     "ask": Action(
-        acts.do_ask,
+        showing.do_ask,
         "question",
         '{ ask = "Do you trust this folder?", options = ["Yes", "No, exit"], default = 2 }',
         {"options": "the choices", "default": "which one Enter takes (1 is the first)"},
     ),
     "waiting": Action(
-        acts.do_waiting,
+        showing.do_waiting,
         "seconds",
         "{ waiting = 30 }",
         {"text": "what to say before it", "wake": "false: go on only when a message comes"},
     ),
-    "title": Action(acts.do_title, "text", '{ title = "building" }'),
-    "name": Action(acts.do_name, "text", '{ name = "claude" }'),
+    "title": Action(showing.do_title, "text", '{ title = "building" }'),
+    "name": Action(doing.do_name, "text", '{ name = "claude" }'),
     "footer": Action(
-        acts.do_footer,
+        showing.do_footer,
         "lines, or true",
         '{ footer = ["  no shortcuts"] }',
     ),
-    "clear": Action(acts.do_clear, "true", "{ clear = true }"),
+    "clear": Action(showing.do_clear, "true", "{ clear = true }"),
     "flood": Action(
-        acts.do_flood,
+        showing.do_flood,
         "lines",
         "{ flood = 100000 }",
         {"text": "what they say"},
     ),
     "run": Action(
-        acts.do_run,
+        doing.do_run,
         "command",
         '{ run = "make test" }',
         {"tool": "the call shown", "text": "what the spinner says", "quiet": "true: do not show it"},
     ),
     "write": Action(
-        acts.do_write,
+        doing.do_write,
         "path",
         "{ write = \"STATUS-{phase}.md\", text = '''## DONE''' }",
         {"text": "its content"},
     ),
     "append": Action(
-        acts.do_append,
+        doing.do_append,
         "path",
         '{ append = "INBOX.md", text = "please look" }',
         {"text": "what to add"},
     ),
-    "remove": Action(acts.do_remove, "path", '{ remove = "INBOX.md" }'),
+    "remove": Action(doing.do_remove, "path", '{ remove = "INBOX.md" }'),
     "commit": Action(
-        acts.do_commit,
+        doing.do_commit,
         "subject",
         '{ commit = "claim({phase}): parser", push = true }',
         {
@@ -133,7 +133,7 @@ ACTIONS: dict[str, Action] = {
         },
     ),
     "usage": Action(
-        acts.do_usage,
+        doing.do_usage,
         "input tokens",
         "{ usage = 1200, output = 300, cache_read = 9000 }",
         {
@@ -145,24 +145,24 @@ ACTIONS: dict[str, Action] = {
         },
     ),
     "spawn": Action(
-        acts.do_spawn,
+        doing.do_spawn,
         "kind, list or true",
         '{ spawn = ["setsid", "nohup"] }',
     ),
     "wait_message": Action(
-        acts.do_wait_message,
+        doing.do_wait_message,
         "pattern, or true",
         '{ wait_message = "(?i)review", timeout = 60 }',
         {"timeout": _TIMEOUT["timeout"]},
     ),
     "wait_file": Action(
-        acts.do_wait_file,
+        doing.do_wait_file,
         "path",
         '{ wait_file = "REVIEW.md", contains = "PASS" }',
         {"contains": "and has a match for this", **_TIMEOUT},
     ),
     "wait_commit": Action(
-        acts.do_wait_commit,
+        doing.do_wait_commit,
         "pattern",
         "{ wait_commit = '^review', timeout = 60 }",
         {
@@ -171,48 +171,48 @@ ACTIONS: dict[str, Action] = {
             **_TIMEOUT,
         },
     ),
-    "ignore": Action(acts.do_ignore, "true or false", "{ ignore = true }"),
-    "hang": Action(acts.do_hang, "seconds, or true", "{ hang = true }"),
-    "signals": Action(acts.do_signals, "names", '{ signals = ["HUP", "TERM"] }'),
+    "ignore": Action(doing.do_ignore, "true or false", "{ ignore = true }"),
+    "hang": Action(doing.do_hang, "seconds, or true", "{ hang = true }"),
+    "signals": Action(doing.do_signals, "names", '{ signals = ["HUP", "TERM"] }'),
     "exit": Action(
-        acts.do_exit,
+        doing.do_exit,
         "code, or true",
         "{ exit = 3 }",
         {"last": "a shell command that prints last words and exits"},
     ),
-    "die": Action(acts.do_die, "signal", '{ die = "SEGV" }'),
+    "die": Action(doing.do_die, "signal", '{ die = "SEGV" }'),
     "shell": Action(
-        acts.do_shell,
+        doing.do_shell,
         "true, or a shell",
         "{ shell = true }",
     ),
-    "become": Action(acts.do_become, "command", '{ become = "top" }'),
+    "become": Action(doing.do_become, "command", '{ become = "top" }'),
     "repeat": Action(
-        acts.do_repeat,
+        doing.do_repeat,
         "times, or true",
         "{ repeat = 3, steps = [{ work = 1 }] }",
         {"steps": "what to repeat"},
     ),
     "if": Action(
-        acts.do_if,
+        doing.do_if,
         "text with slots",
         '{ if = "{answer}", has = "2", then = [{ exit = 1 }] }',
         {"has": "a pattern to find", **_STEPS},
     ),
     "if_file": Action(
-        acts.do_if_file,
+        doing.do_if_file,
         "path",
         '{ if_file = "REVIEW.md", contains = "FAIL", then = [{ work = 1 }] }',
         {"contains": "a pattern to find", **_STEPS},
     ),
     "once": Action(
-        acts.do_once,
+        doing.do_once,
         "name",
         '{ once = "limit-{phase}", steps = [{ limit = true, for = 3 }] }',
         {"steps": "what to do the first time", "else": "what to do every other time"},
     ),
     "set": Action(
-        acts.do_set,
+        doing.do_set,
         "slot",
         '{ set = "verdict", to = "PASS" }',
         {"to": "the text"},

@@ -20,7 +20,7 @@ if __package__ in {None, ""}:  # run by path: make the package known, without as
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from fleet.scripted.actions import OPTIONS
-from fleet.scripted.acts import Ended, set_name
+from fleet.scripted.ends import Ended, set_name
 from fleet.scripted.player import Agent
 from fleet.scripted.script import DEFAULT, ScriptError, load
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from fleet.scripted.actions import ACTIONS, OPTIONS
-from fleet.scripted.acts import Ended, Interrupted
+from fleet.scripted.ends import Ended, Interrupted
 from fleet.scripted.face import View, load_face, render
 from fleet.scripted.keys import Key, Keys
 from fleet.scripted.script import Script, ScriptError, Step, action_of, directives, fill
@@ -22,6 +22,7 @@ from fleet.scripted.terminal import Terminal
 
 KEPT_LINES = 4000
 FRAME_S = 0.1
+POLL_S = 0.05
 SHOWN_LINES = 6  # of a long text, as CLIs fold it
 BUSY = frozenset({"working", "retrying"})
 
@@ -89,6 +90,15 @@ class Agent:
             if left <= 0:
                 return False
             self.listen(min(left, FRAME_S) if self.mode in BUSY else left)
+
+    def busy(self, seconds: float | None, until: Callable[[], object], mode: str, text: str) -> bool:
+        """Show the spinner meanwhile; True when the condition ended it."""
+        self.mode, self.text, self.since, self.interrupted = mode, text, time.monotonic(), False
+        met = self.pause(seconds, until=lambda: self.interrupted or until(), poll=POLL_S)
+        self.mode = "idle"
+        if self.interrupted:
+            raise Interrupted
+        return met
 
     def listen(self, timeout: float) -> None:
         """Wait for input, at most so long, and take it in."""

@@ -52,17 +52,22 @@ class Terminal:
         self._saved: Any = None
         self._rows: list[str] = []
         self._cursor = (-1, -1)
+        self._ours = False
         self.closed = False  # no more input will ever come
 
     def open(self) -> None:
         """Take the terminal over."""
+        self._ours = True
         if os.isatty(self._in):
             self._saved = termios.tcgetattr(self._in)
             tty.setraw(self._in)
         self.write(("\x1b[?1049h" if self._alternate else "") + ("\x1b[?2004h" if self._paste else ""))
 
     def close(self) -> None:
-        """Give it back as it was."""
+        """Give it back as it was, once."""
+        if not self._ours:
+            return
+        self._ours = False
         rows = len(self._rows)
         leave = "\x1b[?1049l" if self._alternate else f"\x1b[{max(rows, 1)};1H\r\n"
         with contextlib.suppress(OSError):
