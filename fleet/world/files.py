@@ -83,7 +83,7 @@ class RealDisk:
         return b"".join(parts)
 
     def write(self, path: str, data: bytes, mode: int = FILE_MODE, *, sync: bool = True) -> None:
-        """Durable and atomic: temp file, fsync, rename, fsync of the directory; without `sync` only atomic."""
+        """Durable and atomic: temp file, fsync, rename, fsync of the directory. Without `sync`: atomic."""
         head, base = os.path.split(path)
         temp = f".{base}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
         with _directory(head) as where:
