@@ -14,6 +14,7 @@ unset TMUX TMUX_PANE
 unset PYTHONPATH PYTHONDONTWRITEBYTECODE
 started=$SECONDS
 failed=()
+counted=
 
 die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
@@ -60,18 +61,25 @@ step() {  # step NAME COMMAND...: run it, say how it went, remember a failure
 
 has_tests() { compgen -G "tests/$1/test_*.py" >/dev/null; }
 
+# Most of what tests with a tmux do is wait, so there are always more workers than one.
 workers() {
   local n
   n=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-  echo $((n < 2 ? 2 : n > 4 ? 4 : n))
+  echo $((n < 3 ? 3 : n > 6 ? 6 : n))
 }
 
-pytest_in() {  # pytest_in DIR [options]: nothing collected is nothing to do, not a failure
-  local where=$1 code
-  shift
-  "$py" -m pytest -q -n "$(workers)" --dist=worksteal "tests/$where" "$@"
-  code=$?
-  [ "$code" = 5 ] && return 0
+suite() {  # suite DIR... [-- pytest options]: one pytest over those of the directories that hold tests
+  local where=() code
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    has_tests "$1" && where+=("tests/$1")
+    shift
+  done
+  [ "${1:-}" = -- ] && shift
+  [ ${#where[@]} -gt 0 ] || { echo "no tests there yet"; return 0; }
+  "$py" -m pytest -n "$(workers)" --dist=worksteal --continue-on-collection-errors "${where[@]}" "$@" |
+    tee "$run_dir/pytest.out"
+  code=${PIPESTATUS[0]}
+  counted=$(sed -nE 's/^=* ?(.*[0-9] (passed|failed|errors?|skipped).*) in [0-9.]+s.*$/\1/p' "$run_dir/pytest.out" | tail -1)
   return "$code"
 }
 
@@ -81,7 +89,7 @@ sim() {
   if [ $# -gt 0 ] && [ -e tests/sim/__main__.py ]; then
     "$py" -m tests.sim "$@"
   else
-    pytest_in sim "$@"
+    suite sim -- "$@"
   fi
 }
 
@@ -99,64 +107,69 @@ tidy() {
 trap tidy EXIT
 trap 'exit 130' INT TERM
 
-leaks() {
-  local socket found=
-  for socket in "$run_dir"/tmux-*/*; do
-    [ -S "$socket" ] && found+=$(tmux -S "$socket" list-sessions -F '  session #{session_name} on #{socket_path}' 2>/dev/null)
+leaks() {  # the last ones may still be on their way out
+  local found tries
+  for tries in 1 2 3 4 5 6 7 8 9 10; do
+    found=$(left_over)
+    [ -z "$found" ] && return 0
+    sleep 0.5
   done
-  [ -d /proc/self ] && found+=$("$py" - "$$" <<'PYTHON'
-import os, sys
-ours, mark = {os.getpid(), int(sys.argv[1])}, f"AOTEST_RUN={os.environ['AOTEST_RUN']}".encode()
-parent = {}
-for pid in filter(str.isdecimal, os.listdir("/proc")):
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/stat") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-            if mark in environ.read().split(b"\0") and fields[0] != "Z":
-                parent[int(pid)] = int(fields[1])
-    except OSError:
-        continue
-above = os.getpid()
-while above in parent:  # ourselves and the shells between us and run.sh
-    ours.add(above)
-    above = parent[above]
-for pid in set(parent) - ours:
-    with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
-        print(f"  process {pid}: {cmdline.read().replace(bytes(1), b' ').decode(errors='replace')}")
-PYTHON
-  )
-  [ -z "$found" ] && return 0
   printf 'left behind by the tests:\n%s\n' "$found" >&2
   return 1
 }
 
-run_suite() {
-  step lint lint
-  for where in unit sim contract tmux; do
-    has_tests "$where" && step "$where" pytest_in "$where"
+left_over() {
+  local socket
+  for socket in "$run_dir"/tmux-*/*; do
+    [ -S "$socket" ] && tmux -S "$socket" list-sessions -F '  session #{session_name} on #{socket_path}' 2>/dev/null
   done
+  [ -d /proc/self ] && "$py" - <<'PYTHON'
+import os
+mark = f"AOTEST_RUN={os.environ['AOTEST_RUN']}".encode()
+parent, names = {}, {}
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/stat") as stat:
+            state, above = stat.read().rpartition(")")[2].split()[:2]
+            if mark in environ.read().split(b"\0") and state != "Z":
+                with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
+                    names[int(pid)] = cmdline.read().replace(b"\0", b" ").decode(errors="replace")
+                parent[int(pid)] = int(above)
+    except OSError:
+        continue
+above = os.getpid()
+while above in parent:  # ourselves
+    above, _ = parent.pop(above), names.pop(above)
+for pid, name in names.items():
+    print(f"  process {pid}: {name}")
+PYTHON
+}
+
+everything() {
+  step lint lint
+  step tests suite unit sim contract tmux
 }
 
 set_up
 what=${1:-default}
 [ $# -gt 0 ] && shift
 case $what in
-  default) run_suite ;;
+  default) everything ;;
   all)
-    run_suite
-    has_tests live && step live pytest_in live
+    everything
+    step live suite live
     [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
     ;;
   lint) step lint lint ;;
-  unit | contract | tmux | live | chaos | examples) step "$what" pytest_in "$what" "$@" ;;
+  unit | contract | tmux | live | chaos | examples) step "$what" suite "$what" -- "$@" ;;
   sim) step sim sim "$@" ;;
-  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, chaos or all" ;;
+  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, chaos, examples or all" ;;
 esac
 step leaks leaks
 
-printf '\n'
+took="in $((SECONDS - started))s"
 if [ ${#failed[@]} -gt 0 ]; then
-  printf '==== FAILED: %s in %ds ====\n' "${failed[*]}" $((SECONDS - started))
+  printf '\n==== FAILED: %s; %s %s ====\n' "${failed[*]}" "${counted:-no tests}" "$took"
   exit 1
 fi
-printf '==== all passed in %ds ====\n' $((SECONDS - started))
+printf '\n==== %s %s ====\n' "${counted:-all passed}" "$took"
