@@ -8,7 +8,6 @@ is continued by the next one without repeating or losing an effect.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -17,32 +16,28 @@ from fleet import __version__
 from fleet.core.actions import Action, Paste, Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
-from fleet.core.codec import to_plain
 from fleet.core.decide import Judgement, judge
-from fleet.core.desired import Desired, Want
+from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, queue, tail_of
-from fleet.core.views import Row, problem, row
 from fleet.journal.store import StoreError
+from fleet.world.ages import Ages
 from fleet.world.asks import Asks
-from fleet.world.perform import Done, Order, Performer, fingerprint
+from fleet.world.board import Board
+from fleet.world.perform import Done, Order, Performer
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader
 from fleet.world.sense import Look, Senses, Spec
 from fleet.world.world import House, World
 
-JUMP_S = 60.0  # clocks that differ by more than this have been moved, or we slept
-CARRY_OVER_MAX_S = 8 * 86_400.0
 STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
-VIEW_EVERY_S = 60.0  # an unchanged view is written again this often, to be seen as alive
 REFUSED_AGAIN_S = 5.0
-BUNDLES = 100
 TAIL_OF = 400  # characters of a long text in which its end is found
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
@@ -57,9 +52,6 @@ class Pulse:
     heavy: float = -1e12
     listed: float = -1e12
     reaped: float = -1e12
-    viewed: float = -1e12
-    wall: float = 0.0
-    mono: float = 0.0
     slept: float = 0.0
     hurried: int = 0
 
@@ -90,7 +82,6 @@ class Watchdog:
         self.memories: dict[str, AgentMemory] = {}
         self.judged: dict[str, Judgement] = {}
         self.cases: dict[str, Case] = {}
-        self.rows: dict[str, Row] = {}
         self.fleet_memory = FleetMemory()
         self.degraded = ""
         self.last_look: Look | None = None
@@ -99,12 +90,8 @@ class Watchdog:
         self._govern_with = govern
         self._wakes: dict[str, float] = {}
         self._pulse = Pulse()
-        self._steady0 = 0.0
-        self._mono0 = 0.0
         self._resumed = 0
         self._loop_state = LoopState()
-        self._drawn: dict[str, tuple[Fleet, Judgement, AgentMemory]] = {}  # what each row was made from
-        self._told: tuple[object, ...] = ()
         self.watched_sessions: set[str] = set()
 
     # --- opening ------------------------------------------------------------------------------------
@@ -121,12 +108,8 @@ class Watchdog:
         self.senses = Senses(self.world)
         self.asks = Asks(self.world, self.house)
         self.fleet_memory = self.records.fleet()
-        wall, mono = self.world.clock.wall(), self.world.clock.mono()
-        away = (
-            min(max(0.0, wall - self.fleet_memory.wall), CARRY_OVER_MAX_S) if self.fleet_memory.wall else 0.0
-        )
-        self._steady0, self._mono0 = self.fleet_memory.steady + away, mono
-        self._pulse = Pulse(wall=wall, mono=mono)
+        self.ages = Ages(self.world.clock, self.fleet_memory)
+        self.board = Board(self.world, self.house)
         if not self.observe:
             for name in ("agents", "runs", "signals"):
                 self.world.disk.make_dir(self.house.path(name))
@@ -147,15 +130,18 @@ class Watchdog:
         """Say goodbye."""
         if not self.observe:
             self.house.events.record("watchdog.stopped", reason=why)
-            self._save_fleet(self._moment())
+            self._save_fleet(self.ages.now())
 
     # --- the tick -----------------------------------------------------------------------------------
 
     def tick(self) -> float:
         """One look and what follows from it; returns the seconds until the next one is due."""
         self.count += 1
-        now = self._moment()
-        self._notice_jump(now)
+        now = self.ages.now()
+        jump = self.ages.jumped(self._pulse.slept)
+        if jump:
+            self._resumed = RESUME_TICKS
+            self._record("watchdog.resumed", "", jump)
         news = self.reloader.refresh()
         fleet = self.reloader.fleet
         assert fleet is not None, "open() came first"
@@ -163,6 +149,7 @@ class Watchdog:
             self._record(news.event, "", news.reason)
             if news.event in {"config.loaded", "config.recovered"}:
                 self._wakes.clear()
+                self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
         specs = self._specs(fleet)
         self._serve_requests(fleet, now)
@@ -185,28 +172,9 @@ class Watchdog:
             self._pulse.heavy = now.steady
             self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
             self._guard("tidying", self._tidy)
-        self._show(fleet, look, desired, now)
+        self._show(fleet, todo, look, now)
         self._resumed = max(0, self._resumed - 1)
         return self._sleep(fleet, now)
-
-    def _moment(self) -> Moment:
-        clock = self.world.clock
-        return Moment(self._steady0 + clock.mono() - self._mono0, clock.wall())
-
-    def _notice_jump(self, now: Moment) -> None:
-        """After a suspend, a stopped process or a moved clock nobody has been idle: start the ages anew."""
-        pulse = self._pulse
-        mono = self.world.clock.mono()
-        gap, drift = mono - pulse.mono, (now.wall - pulse.wall) - (mono - pulse.mono)
-        overslept = gap > 3 * max(pulse.slept, 1.0) + JUMP_S
-        if self.count > 1 and (abs(drift) > JUMP_S or overslept):
-            self._resumed = RESUME_TICKS
-            self._record(
-                "watchdog.resumed",
-                "",
-                f"clocks moved by {drift:.0f} s, away for {gap:.0f} s: ages start anew",
-            )
-        pulse.wall, pulse.mono = now.wall, mono
 
     def _specs(self, fleet: Fleet) -> tuple[Spec, ...]:
         for spec in fleet.members:
@@ -395,7 +363,7 @@ class Watchdog:
                     "agent.state_changed", agent=spec.name, reason=reason, rule=verdict.rule
                 )
             if verdict.action is not None:
-                self._bundle(spec, verdict)
+                self.board.bundle(self.count, spec, self.cases[spec.name], verdict)
         except (OSError, StoreError) as error:
             self._degrade(f"state cannot be written: {error}")
             return False
@@ -482,104 +450,41 @@ class Watchdog:
 
     # --- telling ------------------------------------------------------------------------------------
 
-    def _show(self, fleet: Fleet, look: Look, desired: Desired, now: Moment) -> None:
+    def _show(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
         """Rows for whoever asks, and the heartbeat."""
-        moved = False
-        for spec in fleet.members:
-            verdict, memory = self.judged.get(spec.name), self.memories[spec.name]
-            drawn = self._drawn.get(spec.name)
-            same = drawn is not None and drawn[0] is fleet and drawn[1] is verdict and drawn[2] is memory
-            if verdict is None or same:
-                continue
-            self._drawn[spec.name] = (fleet, verdict, memory)
-            seen, drift = look.seen[spec.name], self.drift(fleet, spec)
-            new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
-            moved = moved or new != self.rows.get(spec.name)
-            self.rows[spec.name] = new
-        gone = [
-            n
-            for n in self.rows
-            if n not in self.memories or (fleet.agent(n) is None and fleet.service(n) is None)
-        ]
-        for name in gone:
-            del self.rows[name]
-            moved = True
+        for spec in todo:
+            self.board.post(
+                fleet, spec, look.seen[spec.name], self.memories[spec.name], self.judged[spec.name]
+            )
         if self.observe:
             return
         words = (self.degraded, self.reloader.problem, len(look.orphans), self.loop_plan)
-        if moved or words != self._told or now.steady - self._pulse.viewed >= VIEW_EVERY_S:
-            self._pulse.viewed, self._told = now.steady, words
-            self._guard("writing the view", lambda: self._write_view(fleet, look, now))
+        if self.board.due(now.steady, words):
+            self._guard("writing the view", lambda: self.board.write(self.view(fleet, now)))
         self._guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
-    def drift(self, fleet: Fleet, spec: Spec) -> tuple[str, ...]:
-        """What it still runs that the file no longer says."""
-        run = self.memories[spec.name].run
-        if run is None or not run.print:
-            return ()
-        here = fingerprint(fleet, spec)
-        if run.print == here:
-            return ()
-        names = (
-            ("command", "dir", "env")
-            if isinstance(spec, ServiceSpec)
-            else ("model", "backend", "dir", "env", "bin", "flags", "role")
-        )
-        pairs = zip(names, json.loads(run.print), json.loads(here), strict=False)
-        return tuple(name for name, then, now in pairs if then != now)
-
-    def view(self, fleet: Fleet, look: Look | None, now: Moment) -> dict[str, object]:
+    def view(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
         """The whole view as a document."""
-        problems = [p for r in self.rows.values() if (p := problem(r)) is not None]
+        troubles = [f"watchdog: degraded: {self.degraded}"] if self.degraded else []
         if self.reloader.problem:
-            problems.insert(0, f"agents.toml: not in force: {self.reloader.problem}")
-        if self.degraded:
-            problems.insert(0, f"watchdog: degraded: {self.degraded}")
-        problems.extend(self.house.store.troubles)
-        if look is not None:
-            problems.extend(
-                f"{p.ref.session}: runs with our stamp, but the file does not name it; `down` stops it"
-                for p in look.orphans
-            )
-        problems.extend(self.loop_plan.problems if self.loop_plan else ())
-        return {
-            "version": __version__,
+            troubles.append(f"agents.toml: not in force: {self.reloader.problem}")
+        troubles += self.house.store.troubles
+        stray = self.last_look.orphans if self.last_look is not None else ()
+        troubles += [
+            f"{p.ref.session}: has our stamp, but the file does not name it; `down` stops it" for p in stray
+        ]
+        extra = {
             "tick": self.count,
             "at": now.wall,
             "degraded": self.degraded,
             "config": self.reloader.problem,
-            "agents": [self.rows[a.name].plain() for a in fleet.agents if a.name in self.rows],
-            "services": [self.rows[s.name].plain() for s in fleet.services if s.name in self.rows],
-            "loop": self._loop_view(fleet),
-            "problems": problems,
         }
-
-    def _loop_view(self, fleet: Fleet) -> dict[str, Any] | None:
-        plan = self.loop_plan
-        if fleet.loop is None or plan is None:
-            return None
-        ids = [p.id for p in fleet.loop.phases]
-        index = len(ids) if plan.complete else ids.index(plan.phase) if plan.phase in ids else None
-        return {"index": index, "id": plan.phase, "total": len(ids), "complete": plan.complete, "held": plan.held,
-                "state": plan.state}  # fmt: skip
-
-    def _write_view(self, fleet: Fleet, look: Look, now: Moment) -> None:
-        body = json.dumps(self.view(fleet, look, now), ensure_ascii=False)
-        self.world.disk.write(self.house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
-
-    def _bundle(self, spec: Spec, verdict: Judgement) -> None:
-        """The case behind an action, so that any surprise can be decided again at leisure."""
-        body = {"case": to_plain(self.cases[spec.name]), "rule": verdict.rule, "reason": verdict.reason,
-                "kind": "service" if isinstance(spec, ServiceSpec) else "agent", "action": type(verdict.action).__name__}  # fmt: skip
-        number = self.count % BUNDLES
-        path = self.house.path(f"bundles/{number:03d}-{spec.name}.json")
-        self.world.disk.make_dir(self.house.path("bundles"))
-        self.world.disk.write(path, json.dumps(body).encode(), sync=False)
+        return self.board.document(fleet, self.loop_plan, troubles) | extra
 
     # --- keeping on ---------------------------------------------------------------------------------
 
     def _sleep(self, fleet: Fleet, now: Moment) -> float:
-        wakes = [self._wakes.get(n, 0.0) for n in self.memories if fleet.agent(n) or fleet.service(n)]
+        wakes = [self._wakes.get(s.name, 0.0) for s in fleet.members]
         next_look = min([self._pulse.listed + fleet.watchdog.signal_interval, *wakes])
         delay = next_look - now.steady
         if self.reloader.again_in is not None:

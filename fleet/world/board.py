@@ -1,0 +1,143 @@
+"""The board: what the watchdog last thought of everybody, for `status`, dashboards and replay.
+
+Written when a state changes, and at most once a second otherwise. It is a copy for readers; nothing is
+ever decided from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from fleet import __version__
+from fleet.core.case import AgentSeen, Case
+from fleet.core.codec import to_plain
+from fleet.core.decide import Judgement
+from fleet.core.loop import LoopPlan
+from fleet.core.memory import AgentMemory
+from fleet.core.model import Fleet, ServiceSpec
+from fleet.core.views import Row, problem, row
+from fleet.world.perform import fingerprint
+from fleet.world.sense import Spec
+from fleet.world.world import House, World
+
+EVERY_S = 1.0  # reasons that only count seconds are not worth more
+ALIVE_S = 60.0  # an unchanged board is written again this often
+BUNDLES = 100
+AGENT_FACTS = ("model", "backend", "dir", "env", "bin", "flags", "role")
+SERVICE_FACTS = ("command", "dir", "env")
+
+
+class Board:
+    """Rows by name, and the documents made of them."""
+
+    def __init__(self, world: World, house: House) -> None:
+        self._world = world
+        self._house = house
+        self._written = -1e12
+        self._moved = self._changed = False
+        self._words: tuple[object, ...] = ()
+        self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
+        self.rows: dict[str, Row] = {}
+
+    def post(
+        self, fleet: Fleet, spec: Spec, seen: AgentSeen, memory: AgentMemory, verdict: Judgement
+    ) -> None:
+        """Put up one row."""
+        drift = self._drift(fleet, spec, memory)
+        new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
+        old = self.rows.get(spec.name)
+        if old is None or (old.state, old.detail, old.until, old.pid) != (
+            new.state,
+            new.detail,
+            new.until,
+            new.pid,
+        ):
+            self._moved = True
+        self.rows[spec.name] = new
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Take down the rows of whoever is not in the file any more."""
+        gone = self.rows.keys() - set(names)
+        for name in gone:
+            del self.rows[name]
+        self._moved = self._moved or bool(gone)
+
+    def due(self, steady: float, words: tuple[object, ...]) -> bool:
+        """Is it worth writing? `words` stands for everything on the board that is not a row."""
+        age = steady - self._written
+        if not (self._moved or words != self._words or (self._changed and age >= EVERY_S) or age >= ALIVE_S):
+            return False
+        self._moved = self._changed = False
+        self._words, self._written = words, steady
+        return True
+
+    def write(self, document: dict[str, Any]) -> None:
+        """For readers in other processes."""
+        body = json.dumps(document, ensure_ascii=False)
+        self._world.disk.write(self._house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
+
+    def document(self, fleet: Fleet, plan: LoopPlan | None, troubles: Iterable[str]) -> dict[str, Any]:
+        """The whole board."""
+        problems = [*troubles, *(p for r in self.rows.values() if (p := problem(r)) is not None)]
+        problems += plan.problems if plan else ()
+        return {
+            "version": __version__,
+            "agents": [self.rows[a.name].plain() for a in fleet.agents if a.name in self.rows],
+            "services": [self.rows[s.name].plain() for s in fleet.services if s.name in self.rows],
+            "loop": _loop(fleet, plan),
+            "problems": problems,
+        }
+
+    def bundle(self, tick: int, spec: Spec, case: Case, verdict: Judgement) -> None:
+        """The case behind an action, so that any surprise can be decided again at leisure."""
+        body = {
+            "case": to_plain(case),
+            "kind": "service" if isinstance(spec, ServiceSpec) else "agent",
+            "rule": verdict.rule,
+            "reason": verdict.reason,
+            "action": type(verdict.action).__name__,
+        }
+        self._world.disk.make_dir(self._house.path("bundles"))
+        path = self._house.path(f"bundles/{tick % BUNDLES:03d}-{spec.name}.json")
+        self._world.disk.write(path, json.dumps(body).encode(), sync=False)
+
+    def _drift(self, fleet: Fleet, spec: Spec, memory: AgentMemory) -> tuple[str, ...]:
+        """What it still runs that the file no longer says."""
+        run = memory.run
+        if run is None or not run.print:
+            return ()
+        here = self._print(fleet, spec)
+        if run.print == here:
+            return ()
+        names = SERVICE_FACTS if isinstance(spec, ServiceSpec) else AGENT_FACTS
+        pairs = zip(names, json.loads(run.print), json.loads(here), strict=False)
+        return tuple(name for name, then, now in pairs if then != now)
+
+    def _print(self, fleet: Fleet, spec: Spec) -> str:
+        if self._prints[0] is not fleet:
+            self._prints = (fleet, {})
+        known = self._prints[1]
+        if spec.name not in known:
+            known[spec.name] = fingerprint(fleet, spec)
+        return known[spec.name]
+
+
+def _state(shown: Row) -> tuple[object, ...]:
+    return (shown.state, shown.detail, shown.until, shown.pid, shown.drift)
+
+
+def _loop(fleet: Fleet, plan: LoopPlan | None) -> dict[str, Any] | None:
+    if fleet.loop is None or plan is None:
+        return None
+    ids = [p.id for p in fleet.loop.phases]
+    index = len(ids) if plan.complete else ids.index(plan.phase) if plan.phase in ids else None
+    return {
+        "index": index,
+        "id": plan.phase,
+        "total": len(ids),
+        "complete": plan.complete,
+        "held": plan.held,
+        "state": plan.state,
+    }
