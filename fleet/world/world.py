@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fleet.core.desired import Hold
 from fleet.core.model import AgentSpec, Fleet
+from fleet.core.text import secret_values
 from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
 from fleet.journal.intents import Intents
@@ -49,7 +50,8 @@ class House:
         self.logs_dir = f"{log_dir}/logs"
         wall = world.clock.wall
         self.store = Store(world.disk, self.state_dir, wall, repair=repair)
-        self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick)
+        secrets = secret_values(world.environ)
+        self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick, secrets)
         self.intents = Intents(world.disk, f"{self.state_dir}/intents.jsonl", wall)
         self.desired = DesiredFile(world.disk, self.store, world.lock)
         self.requests = Requests(world.disk, self.state_dir, wall)
