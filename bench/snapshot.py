@@ -135,7 +135,7 @@ def measure(size: int, rounds: int) -> dict[str, float]:
             for turn in range(rounds):
                 for name, look in looks.items():
                     slow = "libtmux" in name or "one process" in name
-                    if not slow or turn < max(1, rounds // 3):
+                    if not slow or turn < (rounds // 3 if size <= 100 else 1):
                         figures[name].append(look())
             return {name: statistics.median(values) for name, values in figures.items()}
         finally:

@@ -30,6 +30,14 @@ _NO_SERVER = re.compile(r"no server running on |error connecting to .*\((?:No su
 _LOST = re.compile(r"server exited unexpectedly|lost server")
 
 
+_WHO = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
+_LIST = (
+    _WHO,
+    f"list-panes -a -F '{tmux_rows.PANE_FORMAT}'",
+    f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
+)
+
+
 class NoServer(Unavailable):
     """Tmux said so itself: nobody listens on this socket."""
 
@@ -91,18 +99,12 @@ class Speaker(ABC):
     def listing(self) -> Listing:
         """Every pane of the server in one answer; server None only when tmux denies there is one."""
         try:
-            said = self.look(
-                (
-                    f"display-message -p '{tmux_rows.SERVER_FORMAT}'",
-                    f"list-panes -a -F '{tmux_rows.PANE_FORMAT}'",
-                    f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
-                )
-            )
+            said = self.look(_LIST)
+            server, panes, clients = said.texts
+            if server is not None and panes is None and self._is_empty():
+                return Listing(tmux_rows.server_id(server))
         except NoServer:
             return Listing(None)
-        server, panes, clients = said.texts
-        if server is not None and panes is None and self._is_empty():
-            return Listing(tmux_rows.server_id(server))
         if server is None or panes is None or clients is None:
             raise Unavailable(f"tmux did not list its panes: {said.complaint}; trying again")
         return tmux_rows.parse(server, panes, clients, self.project_id)
@@ -110,9 +112,8 @@ class Speaker(ABC):
     def capture(self, refs: Sequence[PaneRef]) -> dict[str, str]:
         if not refs:
             return {}
-        who = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
         try:
-            said = self.look([who, *(tmux_text.capture(ref.pane) for ref in refs)])
+            said = self.look([_WHO, *(tmux_text.capture(ref.pane) for ref in refs)])
         except NoServer:
             return {}
         if said.texts[0] is None:

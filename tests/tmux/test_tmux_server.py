@@ -220,15 +220,15 @@ def test_what_a_pane_inherits_is_what_its_launch_gives_and_never_the_callers(flo
 
 def test_a_server_that_hangs_is_unavailable_and_not_gone(floor):
     view = floor.start("a-one")
-    name, log_dir = os.path.basename(floor.socket), floor.log_dir
-    quick = TmuxServer(name, log_dir, "p1", log_dir, socket_path=floor.socket, timeout=0.5)
+    floor.server.timeout = 0.5
     os.kill(view.ref.server.pid, signal.SIGSTOP)
     try:
         with pytest.raises(Unavailable, match=r"within 0\.5 s"):
-            quick.listing()
+            floor.server.listing()
     finally:
         os.kill(view.ref.server.pid, signal.SIGCONT)
-    assert quick.listing().server == view.ref.server
+    floor.server.timeout = 20.0
+    assert floor.server.listing().server == view.ref.server
 
 
 def test_a_killed_server_is_founded_again_by_the_next_create(speaker, floor):
