@@ -1,0 +1,2 @@
+def halts(source):
+    return "while True" not in source
