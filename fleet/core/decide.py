@@ -104,7 +104,8 @@ class Judgement:
 def judge(case: Case) -> Judgement:
     """Ask the rules in their order."""
     memory, events = remember(case)
-    case = replace(case, memory=memory)
+    if memory is not case.memory:
+        case = replace(case, memory=memory)
     told = list(events)
     trace: list[tuple[str, str]] = []
     finished: list[Message] = []

@@ -7,7 +7,7 @@ that something moved, where a rule waits for it, or when a full look is due. Not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
@@ -68,6 +68,7 @@ class Senses:
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
         self._last: dict[str, tuple[object, ...]] = {}
+        self._kept: dict[str, tuple[PaneView | None, Entry | None, AgentSeen]] = {}
 
     def look(
         self,
@@ -91,12 +92,19 @@ class Senses:
         captured = self._capture(specs, by_session, memories, due, now)
         mine = {p.ref.session for p in by_session.values()} | {fleet.watchdog_session}
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
-        found = {
-            s.name: self._see(fleet, s, by_session.get(s.session), s.session in foreign, memories[s.name],
-                              lost_at, _intent(self._world, desired.entries.get(s.name)), now,
-                              due=s.name in due, fresh=captured.get(_shown_as(by_session, s.session)))
-            for s in specs
-        }  # fmt: skip
+        found = {}
+        for spec in specs:
+            name, entry = spec.name, desired.entries.get(spec.name)
+            pane, memory = by_session.get(spec.session), memories[spec.name]
+            fresh = captured.get(_shown_as(by_session, spec.session)) if captured else None
+            if fresh is None and name not in due and self._still(name, pane, entry, memory):
+                found[name] = self._kept[name][2]
+                continue
+            found[name] = one = self._see(
+                fleet, spec, pane, spec.session in foreign, memory, lost_at, _intent(self._world, entry), now,
+                due=name in due, fresh=fresh,
+            )  # fmt: skip
+            self._kept[name] = (pane, entry, replace(one, fresh=False) if one.fresh else one)
         return Look(
             listing.server,
             "",
@@ -106,6 +114,14 @@ class Senses:
             tuple(p for p in listing.panes if p.ref.session not in mine),
             any(p.dead and p.exit_code is None and p.exit_signal is None for p in listing.panes),
         )
+
+    def _still(self, name: str, pane: PaneView | None, entry: Entry | None, memory: AgentMemory) -> bool:
+        """Is it exactly as at the last look, and does no rule wait for more than the list shows?"""
+        kept = self._kept.get(name)
+        if kept is None or pane is None or pane.dead or kept[0] != pane or kept[1] is not entry:
+            return False
+        waits = memory.stopping or memory.outbox or memory.state == ScreenState.AUTH
+        return not waits and (entry is None or entry.hold is None)
 
     def forget(self, session: str) -> None:
         """After an act on a pane the next look must be a real one."""
