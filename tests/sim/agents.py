@@ -152,6 +152,7 @@ class SimAgent:
         self.touched = clock.wall()  # wall time of the last output
         self.pasted = -1.0  # universe time at which pasted text last arrived
         self.queue: list[str] = []
+        self.children = 0  # helpers it ever left running
         self.received: list[str] = []  # every line that was submitted, in order
         self.keys: list[tuple[float, str]] = []
         self.until = 0.0  # wall: end of a wait or a retry
@@ -255,6 +256,7 @@ class SimAgent:
             )
         if self.rng.random() < self.temper.daemons:
             child = self.table.spawn("helper", self.proc)
+            self.children += 1
             child.ignores = frozenset({signals.SIGHUP})
             if self.rng.random() < 0.5:
                 child.sid = child.pid

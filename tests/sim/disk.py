@@ -115,6 +115,8 @@ class SimDisk:
         """Sorted names of files and directories in it."""
         self._before("disk.names")
         head = path.rstrip("/") + "/"
+        if path not in self.dirs and not any(p.startswith(head) for p in self.files):
+            return ()
         found = {p[len(head) :].split("/", 1)[0] for p in (*self.files, *self.dirs) if p.startswith(head)}
         return tuple(sorted(found - {""}))
 

@@ -59,7 +59,7 @@ class Liveness:
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
         stalled = agent.mood in STALLED and member.watch == "heal+stall"
-        patient = self._spent or len(self._machine.table.below(agent.proc.pid)) > 1  # children may be at work
+        patient = self._spent or agent.children > 0  # for all we know they are at work
         if stalled and lasted > (BUDGET + MENDED if patient else MENDED):
             fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
         if agent.mood is Mood.LIMIT:

@@ -67,6 +67,7 @@ class Oracles:
         self.ended: dict[str, str] = {}  # agent -> how its last life truly ended
         self.limited_until: dict[str, float] = {}  # agent that died inside a window -> wall
         self.fatal: set[str] = set()
+        self._counted = -1  # as of which change of the process table lives were counted
 
     def fail(self, number: str, text: str) -> NoReturn:
         """Say which promise, when, and what happened."""
@@ -127,6 +128,9 @@ class Oracles:
 
     def one_life_each(self) -> None:
         """I1: one live session and one live process set an agent."""
+        if self._counted == self.machine.table.changes:
+            return
+        self._counted = self.machine.table.changes
         runs: dict[str, set[str]] = defaultdict(set)
         for proc in self.machine.table.by_pid.values():
             if proc.agent in self.machine.members:

@@ -67,6 +67,7 @@ class ProcessTable:
         self._pid_max = pid_max
         self._last = FIRST_PID + rng.randrange(100)
         self.by_pid: dict[int, SimProc] = {}
+        self.changes = 0  # how often somebody came or went
 
     def spawn(self, name: str, parent: SimProc | None = None, *, session_leader: bool = False) -> SimProc:
         """A new process under the next free pid; a child inherits session, run and owner."""
@@ -83,6 +84,7 @@ class ProcessTable:
             if not session_leader:
                 proc.sid = parent.sid
         self.by_pid[pid] = proc
+        self.changes += 1
         return proc
 
     def set_load(self, proc: SimProc, load: float) -> None:
@@ -100,6 +102,7 @@ class ProcessTable:
             return
         proc.alive = False
         self.by_pid.pop(proc.pid, None)
+        self.changes += 1
         for child in self.by_pid.values():
             if child.ppid == proc.pid:
                 child.ppid = 1

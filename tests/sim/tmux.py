@@ -53,6 +53,7 @@ class SimSession:
         "project",
         "reaped",
         "run",
+        "shown",
         "typed_at",
     )
 
@@ -72,6 +73,7 @@ class SimSession:
         self.in_mode = False
         self.typed_at = 0.0
         self.program: Program | None = None
+        self.shown: tuple[object, PaneView] | None = None  # the row as last listed
 
 
 class SimServer:
@@ -323,10 +325,13 @@ class SimTmux:
         return session
 
     def _view(self, server: ServerId, session: SimSession) -> PaneView:
-        x, y = session.program.cursor() if session.program else (0, 0)
-        live = session.program is not None and not session.dead
-        activity = session.program.activity() if live and session.program else session.activity
-        return PaneView(
+        program = session.program
+        x, y = program.cursor() if program else (0, 0)
+        activity = program.activity() if program and not session.dead else session.activity
+        key = (session.name, session.dead, session.reaped, int(activity), x, y, session.in_mode, session.typed_at)
+        if session.shown is not None and session.shown[0] == key:
+            return session.shown[1]
+        view = PaneView(
             ref=PaneRef(server, session.name, session.pane, session.pid, session.run),
             dead=session.dead,
             exit_code=session.exit_code if session.reaped else None,
@@ -339,3 +344,5 @@ class SimTmux:
             typed_at=session.typed_at,
             project=session.project,
         )
+        session.shown = (key, view)
+        return view
