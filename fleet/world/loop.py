@@ -313,7 +313,7 @@ def _identity(disk: Disk, path: str) -> str:
 
 
 def _fetch_end(ended: Ended) -> str | None:
-    """Why a fetch failed, empty when it did not; None when an agent's own git was faster, which is as good."""
+    """Why a fetch failed, empty when it did not; None when an agent's own git was faster: as good."""
     if ended.code == 0:
         return ""
     return None if b"cannot lock ref" in ended.output else _said(ended)
