@@ -6,9 +6,9 @@ Needs no config, no network and no agent CLI.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 
-from fleet.cli.common import Fail, Io
+from fleet.backends import selftest
+from fleet.cli.common import Io
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,10 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when every recorded screen is read as it was labelled."""
-    if importlib.util.find_spec("fleet.backends.selftest") is None:
-        raise Fail("this engine ships no recorded screens", hint="agents.py doctor")
-    from fleet.backends import selftest
-
     results = selftest.run(args.verbose)
     failed = [result for result in results if not result.ok]
     if args.json:
