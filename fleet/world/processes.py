@@ -26,6 +26,7 @@ __all__ = ["ProcTable", "Target", "boot_id", "start_time", "watch_death"]
 Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
 
 _SETTLED = 2.0  # seconds after which a process has long replaced the image it was forked with
+_SAME_LOOK = 0.1  # seconds
 _LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first
 _KILLS = 40
 
@@ -35,10 +36,18 @@ class ProcTable:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[int, int], str] = {}
+        self._rows: dict[int, Row] = {}
+        self._children: dict[int, list[int]] = {}
+        self._read_at = float("-inf")
 
     def tree(self, pid: int) -> tuple[Proc, ...]:
-        rows = procfs.table()
-        found = _descend([pid] if pid in rows else [], _children(rows))
+        """The trees of one tick come from one reading of the table; what is to be ended is read afresh."""
+        if time.monotonic() - self._read_at > _SAME_LOOK:
+            self._rows = procfs.table()
+            self._children = _children(self._rows)
+            self._read_at = time.monotonic()
+        rows = self._rows
+        found = _descend([pid] if pid in rows else [], self._children)
         return tuple(_proc(rows[p]) for p in found if not rows[p].zombie)
 
     def members(self, pid: int, run: str) -> tuple[Proc, ...]:
@@ -109,13 +118,14 @@ class ProcTable:
         A young process is asked again next time: between fork and exec it still shows its parent's.
         """
         known, self._runs = self._runs, {}
+        settled = procfs.ticks_ago(_SETTLED)
         runs = {}
         for row in rows.values():
             identity = (row.pid, row.start)
             run = known.get(identity)
             if run is None:
                 run = "" if row.zombie else procfs.run_of(row.pid)
-            if run or row.age > _SETTLED:
+            if run or row.start < settled:
                 self._runs[identity] = run
             runs[row.pid] = run
         return runs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
-from fleet.core.record import dataclass
 from fleet.world.ports import Unavailable
 
 RUN_VARIABLE = "AO_RUN_ID"
@@ -17,8 +17,7 @@ _ENVIRON_CAP = 1 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):  # a tuple, because a large fleet makes thousands of them a second
     """One process as one reading of the table shows it."""
 
     pid: int
@@ -35,17 +34,11 @@ class Row:
     def zombie(self) -> bool:
         return self.state in "ZX"
 
-    @property
-    def age(self) -> float:
-        """Seconds since it started."""
-        return now_ticks() / _TICK - self.start / _TICK
 
-
-def now_ticks() -> float:
-    """Now, in the unit and from the origin of `Row.start`."""
-    if _HAS_PROCFS:
-        return time.clock_gettime(time.CLOCK_BOOTTIME) * _TICK
-    return time.time() * _TICK
+def ticks_ago(seconds: float) -> float:
+    """That long ago, in the unit and from the origin of `Row.start`."""
+    now = time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_PROCFS else time.time()
+    return (now - seconds) * _TICK
 
 
 def table() -> dict[int, Row]:

@@ -141,7 +141,7 @@ def test_a_zombie_is_not_alive_and_not_a_member():
     until(lambda: procfs.row(child.pid).zombie)
     assert not table.alive(proc)
     assert table.members(child.pid, "zombie-run") == ()
-    assert table.tree(child.pid) == ()
+    assert ProcTable().tree(child.pid) == ()
     child.wait()
 
 
@@ -176,7 +176,7 @@ def test_an_environment_is_read_once_in_a_settled_processes_life(monkeypatch):
     first = set(reads)
     reads.clear()
     table.members(0, "x")
-    young = {pid for pid, row in procfs.table().items() if row.age < 30}
+    young = {pid for pid, row in procfs.table().items() if row.start > procfs.ticks_ago(30)}
     assert first
     assert set(reads) <= young
 
@@ -207,3 +207,14 @@ def test_a_hundred_runs_end_together(floor):
     panes = floor.server.listing().panes
     assert ProcTable().stop_all([(p.ref.pid, p.ref.run) for p in panes], grace=2.0) == ()
     assert not [p for p in panes if start_time(p.ref.pid) is not None]
+
+
+def test_the_trees_of_many_panes_cost_one_reading_of_the_table(monkeypatch):
+    reads: list[float] = []
+    real = procfs.table
+    monkeypatch.setattr(procfs, "table", lambda: (reads.append(0.0), real())[1])
+    monkeypatch.setattr("fleet.world.processes._SAME_LOOK", 60.0)
+    table = ProcTable()
+    for _ in range(50):
+        assert table.tree(os.getpid())
+    assert len(reads) == 1
