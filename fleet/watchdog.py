@@ -28,6 +28,7 @@ from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
 from fleet.world.perform import Done, Order, Performer
+from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader
@@ -212,8 +213,12 @@ class Watchdog:
 
     def _govern(self, fleet: Fleet, look: Look, now: Moment) -> None:
         """Let the phase machine look, and carry its pings into the outboxes."""
-        if fleet.loop is None or self.loop is None:
+        if fleet.loop is None:
             self._loop_state = LoopState()
+            return
+        if self.loop is None:  # we only look, or act for a few: the position is what the record says
+            book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
+            self._loop_state = standing(book.read())
             return
         if look.blind:
             return

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from fleet.core.case import LoopState
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.loop import Place
 from fleet.journal.store import Store, StoreError
@@ -118,3 +119,11 @@ class PhaseBook:
                 " run `agents.py phase set ID` with the phase to go on with"
             )
         return int(word)
+
+
+def standing(entry: Entry) -> LoopState:
+    """What the agents of the loop need to know of the position."""
+    place = entry.place
+    if entry.trouble or place is None or entry.index != place.index:
+        return LoopState(held=entry.trouble or "the loop's position is in doubt")
+    return LoopState(place.id, place.complete, keep_runs=place.keep_runs)
