@@ -1,7 +1,7 @@
 {
   description = "A tmux fleet supervisor driven by one declarative TOML file";
 
-  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-25.05";
 
   outputs = { self, nixpkgs }:
     let
