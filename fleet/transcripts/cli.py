@@ -165,8 +165,8 @@ def _fleet(args: argparse.Namespace) -> Fleet:
     from fleet import config
 
     engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-    path, _ = config.find(args.config, engine, os.getcwd())
     try:
+        path, _ = config.find(args.config, engine, os.getcwd())
         return config.load(path)
     except config.ConfigError as error:
         raise Trouble("\n".join(error.lines()), 2) from None
@@ -202,10 +202,23 @@ def _follow(args: argparse.Namespace) -> int:
                 print(line)
 
     follower = Follower(_wanted(fleet), back=BACK)
-    while True:
+    while not _reader_left():
         follower.poll(tell)
         sys.stdout.flush()
         time.sleep(POLL_S)
+    return 0
+
+
+def _reader_left() -> bool:
+    """Whether nobody reads any more: a follower with nothing to say must not outlive its pipe."""
+    import select
+
+    watch = select.poll()
+    try:
+        watch.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return False
+    return any(what & (select.POLLERR | select.POLLHUP) for _, what in watch.poll(0))
 
 
 def _follow_all(args: argparse.Namespace) -> int:

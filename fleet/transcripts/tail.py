@@ -67,11 +67,8 @@ class Tail:
                 self.offset, self.seal = 0, b""
                 if restarted:
                     restarted()
-            seen = self._lines(handle, feed, buffer or bytearray(BLOCK), torn=again)
             self.stamp = (stat.st_size, stat.st_mtime_ns)
-            return seen
-        except OSError:
-            return 0  # the stamp is old, so the next sweep tries again
+            return self._lines(handle, feed, buffer or bytearray(BLOCK), torn=again)
         finally:
             os.close(handle)
 
@@ -79,12 +76,19 @@ class Tail:
         """Whether the file still holds what was read: not truncated, not rewritten in place."""
         if stat.st_size < self.offset or (again and stat.st_size == self.stamp[0]):
             return False
-        return os.pread(handle, len(self.seal), self.offset - len(self.seal)) == self.seal
+        try:
+            return os.pread(handle, len(self.seal), self.offset - len(self.seal)) == self.seal
+        except OSError:
+            return False
 
     def _lines(self, handle: int, feed: Feed, buffer: bytearray, *, torn: bool) -> int:
         seen = 0
         while True:
-            size = os.preadv(handle, [buffer], self.offset)
+            try:  # around the reading only: what a feed raises is not ours to hide
+                size = os.preadv(handle, [buffer], self.offset)
+            except OSError:
+                self.stamp = (-1, -1)  # so that the next sweep tries again
+                return seen
             seen += size
             end = buffer.rfind(b"\n", 0, size) + 1
             if end:
