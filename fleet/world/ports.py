@@ -44,8 +44,8 @@ class Tmux(Protocol):
 
     def listing(self) -> Listing: ...
 
-    def capture(self, refs: Sequence[PaneRef]) -> dict[str, str]:
-        """Visible text by session name; a pane that is not there any more is left out."""
+    def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:
+        """Visible text by session name, and `back` lines above it; a pane that is gone is left out."""
 
     def create(self, launches: Sequence[Launch]) -> dict[str, str]:
         """Session name to "" or the reason it was not created ("exists" for a taken name)."""

@@ -25,6 +25,7 @@ CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not 
 FURNITURE_S = 15.0  # and so is one that came with the agent
 TICKS = 100.0  # of a process's start time, a second
 LAST_WORDS = 1500
+LAST_LINES = 10
 
 Spec = AgentSpec | ServiceSpec
 UNMEASURED = ProcView(measured=False)
@@ -158,8 +159,12 @@ class Senses:
                 eye.again = moved or now.wall - pane.activity < 2.0
         if not wanted:
             return {}
+        over = {p.ref.session for p in panes.values() if p.dead}
+        ended = [ref for ref in wanted if ref.session in over]
         try:
-            return self._world.tmux.capture(wanted)
+            found = self._world.tmux.capture([ref for ref in wanted if ref.session not in over])
+            # tmux writes "Pane is dead" below the last words, which may push them off a short screen
+            return found | self._world.tmux.capture(ended, back=LAST_LINES) if ended else found
         except Unavailable:
             for spec in specs:
                 self.forget(spec.session)

@@ -120,9 +120,10 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
     )
 
 
-def capture(pane_id: str) -> str:
-    """The visible screen, wrapped lines joined."""
-    return f"capture-pane -p -J -t {pane(pane_id)}"
+def capture(pane_id: str, back: int = 0) -> str:
+    """The visible screen, wrapped lines joined, and some lines that have scrolled off it."""
+    above = f" -S -{back}" if back else ""
+    return f"capture-pane -p -J{above} -t {pane(pane_id)}"
 
 
 def kill(ref: PaneRef) -> str:

@@ -219,7 +219,7 @@ class SimTmux:
                 foreign.append(session.name)
         return Listing(server.ident, tuple(panes), tuple(foreign))
 
-    def capture(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+    def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:  # noqa: ARG002 - no history here
         """The visible text of those that are still there."""
         self._ask("tmux.capture")
         server = self._machine.server
