@@ -21,7 +21,8 @@ from contextlib import suppress
 
 from fleet.world import tmux_rows, tmux_text
 from fleet.world.ports import Launch, Unavailable
-from fleet.world.tmux import Batch, Said, Speaker, TmuxServer
+from fleet.world.speaker import Batch, Said, Speaker
+from fleet.world.tmux import TmuxServer
 
 IN_FLIGHT = 256  # lines a round: enough to hide the latency, few enough to keep both buffers small
 _RETRY_AFTER = 1.0

@@ -7,7 +7,8 @@ import pytest
 from fleet.core.seen import PaneRef, ServerId
 from fleet.world import procfs, tmux_rows, tmux_text
 from fleet.world.ports import Unavailable
-from fleet.world.tmux import Batch, parse_version, rotate
+from fleet.world.speaker import Batch
+from fleet.world.tmux import parse_version, rotate
 from fleet.world.tmux_text import Refused
 
 SERVER = ServerId(100, 1700000000)

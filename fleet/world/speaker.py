@@ -1,0 +1,156 @@
+"""The verbs of the Tmux port over any way of asking.
+
+A batch is some lines, each ending with a marker that is printed only when the line succeeded, and one more
+marker for the whole: an answer without its last marker is partial, and a partial answer is no answer. How a
+batch travels is `ask`: by a short-lived process in tmux.py, by a long-lived client in control.py.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from fleet.core.record import dataclass
+from fleet.core.seen import Listing, PaneRef
+from fleet.world import tmux_rows, tmux_text
+from fleet.world.ports import Unavailable
+
+_SINCE_VIS = (3, 7)  # from here a paste is escaped unless -S says not to
+
+_WHO = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
+_LIST = (
+    _WHO,
+    f"list-panes -a -F '{tmux_rows.PANE_FORMAT}'",
+    f"list-clients -F '{tmux_rows.CLIENT_FORMAT}'",
+)
+
+
+class NoServer(Unavailable):
+    """Tmux said so itself: nobody listens on this socket."""
+
+
+class Lost(Unavailable):
+    """The server ended under our hands; whether it acted is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The answer to a batch: each line's output, None where the line failed, and what tmux complained of."""
+
+    texts: tuple[str | None, ...]
+    complaint: str = ""
+
+
+class Batch:
+    """Some lines, and the nonce that tells their answers apart, whatever a screen may contain."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._nonce = nonce()
+        self._count = len(lines)
+        marked = [f"{line} ; display-message -p '{self._nonce} {i}'" for i, line in enumerate(lines)]
+        self.program = "\n".join([*marked, f"display-message -p '{self._nonce} end'", ""])
+        self.last = f"{self._nonce} end"
+
+    def read(self, output: Sequence[str]) -> tuple[str | None, ...] | None:
+        """Each line's text; None for the whole when the last marker is missing."""
+        if self.last not in output:
+            return None
+        texts: list[str | None] = [None] * self._count
+        pending: list[str] = []
+        for row in output:
+            if not row.startswith(self._nonce):
+                pending.append(row)
+            elif row != self.last:
+                texts[int(row[len(self._nonce) + 1 :])] = "\n".join(pending)
+                pending = []
+        return tuple(texts)
+
+
+class Speaker(ABC):
+    """The verbs of the Tmux port over any way of asking."""
+
+    project_id: str
+
+    @abstractmethod
+    def ask(self, lines: Sequence[str]) -> Said:
+        """Say these lines; NoServer, Lost or Unavailable when there is no whole answer."""
+
+    def look(self, lines: Sequence[str]) -> Said:
+        """Ask what may be asked twice."""
+        return self.ask(lines)
+
+    @property
+    @abstractmethod
+    def version(self) -> tuple[int, int]: ...
+
+    def listing(self) -> Listing:
+        """Every pane of the server in one answer; server None only when tmux denies there is one."""
+        try:
+            said = self.look(_LIST)
+            server, panes, clients = said.texts
+            if server is not None and panes is None and self._is_empty():
+                return Listing(tmux_rows.server_id(server))
+        except NoServer:
+            return Listing(None)
+        if server is None or panes is None or clients is None:
+            raise Unavailable(f"tmux did not list its panes: {said.complaint}; trying again")
+        return tmux_rows.parse(server, panes, clients, self.project_id)
+
+    def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:
+        if not refs:
+            return {}
+        try:
+            said = self.look([_WHO, *(tmux_text.capture(ref.pane, back) for ref in refs)])
+        except NoServer:
+            return {}
+        if said.texts[0] is None:
+            raise Unavailable("tmux did not say which server it is; trying again")
+        server = tmux_rows.server_id(said.texts[0])
+        screens = zip(refs, said.texts[1:], strict=True)
+        return {
+            ref.session: "\n".join(row.rstrip() for row in text.split("\n"))
+            for ref, text in screens
+            if text is not None and ref.server == server
+        }
+
+    def remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+        if not refs:
+            return {}
+        try:
+            said = self.ask([tmux_text.kill(ref) for ref in refs])
+        except NoServer:
+            return dict.fromkeys((ref.session for ref in refs), "server is gone")
+        answers = zip(refs, said.texts, strict=True)
+        return {ref.session: tmux_text.reason(text, ref, said.complaint) for ref, text in answers}
+
+    def paste(self, ref: PaneRef, text: str) -> str:
+        """Control characters are left out: in a pane they would be keystrokes."""
+        clean = tmux_text.typable(text)
+        if not clean:
+            return "" if not text else "nothing in the text can be typed"
+        flags = "-S" if self.version >= _SINCE_VIS else ""
+        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{nonce()}", flags))
+
+    def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
+        return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
+
+    def reap(self) -> None:
+        """A child of the server's own makes it collect the exit statuses it missed."""
+        self.look(("run-shell -b true",))
+
+    def _is_empty(self) -> bool:
+        """A server without a session refuses to list panes; this list it answers, with nothing."""
+        return self.look(("list-sessions -F '#{session_id}'",)).texts[0] == ""
+
+    def _guarded(self, ref: PaneRef, lines: Sequence[str]) -> str:
+        try:
+            said = self.ask(lines)
+        except NoServer:
+            return "server is gone"
+        return tmux_text.reason(said.texts[-1], ref, said.complaint)
+
+
+def nonce() -> str:
+    """A word nobody else says."""
+    return os.urandom(8).hex()
