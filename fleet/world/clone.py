@@ -5,7 +5,7 @@ directory that works, and one that was there before is left exactly as it is. Wh
 directory and no repository, a bare repository is founded from its files under `log_dir`, and everybody
 who names that directory clones the same one: this is how agents share work without a server.
 
-Runs as a child (`python clone.py SOURCE TARGET REPOSITORIES`), because a remote may take minutes.
+Runs as a child (`python -P clone.py SOURCE TARGET REPOSITORIES`), because a remote may take minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-if __name__ == "__main__":  # started by path: make our own package findable, whatever the cwd
-    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+if __name__ == "__main__":  # started by path, with -P: our neighbours must not pass for library modules
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from fleet.core.model import AgentSpec, Fleet
 from fleet.world.git import ENV, SAFE
@@ -50,7 +50,8 @@ def clone_wanted(agent: AgentSpec) -> bool:
 
 def clone_command(fleet: Fleet, agent: AgentSpec) -> list[str]:
     """The child that makes an agent's directory."""
-    return [sys.executable, os.path.abspath(__file__), agent.clone, agent.dir, f"{fleet.log_dir}/repos"]
+    script = os.path.abspath(__file__)
+    return [sys.executable, "-P", script, agent.clone, agent.dir, f"{fleet.log_dir}/repos"]
 
 
 def make_clone(source: str, target: str, repositories: str) -> None:
