@@ -1,8 +1,8 @@
 """One tmux server, spoken to by processes: never more than one process a call, however large the fleet.
 
 Everything goes as a batch through `source-file -` on standard input: no length limit, no argument list for
-others to read, and a line that fails does not stop the next. Verbs use this; the watchdog's control-mode client
-asks the same questions without any process at all.
+others to read, and a line that fails does not stop the next. Verbs use this; the control-mode client of the
+watchdog asks the same questions without any process at all.
 """
 
 from __future__ import annotations
