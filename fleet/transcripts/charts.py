@@ -77,8 +77,10 @@ def _by_column(row: Row, agents: Sequence[str]) -> Series:
     return [(name, _size((row.columns or {}).get(name)) or 0) for name in agents]
 
 
-def _by_field(row: Row) -> Series:
-    return [(name.replace("_", " "), size) for name, size in (row.counts or Counts()).as_dict().items()]
+def _by_field(row: Row) -> Series | None:
+    if row.counts is None:
+        return None
+    return [(name.replace("_", " "), size) for name, size in row.counts.as_dict().items()]
 
 
 def _by_model(row: Row) -> Series:
@@ -104,4 +106,4 @@ def _tiles(rows: Sequence[Row], total: Row, prices: Prices | None) -> str:
 
 def _hours(seconds: float) -> str:
     minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{seconds:.0f} s"  # noqa: PLR2004
+    return f"{minutes // 60} h {minutes % 60:02} m" if minutes >= 60 else f"{seconds:.0f} s"  # noqa: PLR2004

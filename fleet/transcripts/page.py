@@ -19,10 +19,10 @@ _LEFT, _RIGHT, _WIDE, _HIGH = (
 )  # room for names, for figures; the picture; a bar with its gap
 
 
-def chart(title: str, rows: Sequence[tuple[str, Series]]) -> str:
+def chart(title: str, rows: Sequence[tuple[str, Series | None]]) -> str:
     """Horizontal stacked bars. A name keeps its colour within the chart; hovering tells the figure."""
-    names = list(dict.fromkeys(name for _, series in rows for name, _ in series))
-    most = max((sum(size for _, size in series) for _, series in rows), default=0)
+    names = list(dict.fromkeys(name for _, series in rows for name, size in series or () if size))
+    most = max((sum(size for _, size in series or ()) for _, series in rows), default=0)
     if not most:
         return ""
     legend = "".join(
@@ -32,7 +32,7 @@ def chart(title: str, rows: Sequence[tuple[str, Series]]) -> str:
     for line, (label, series) in enumerate(rows):
         top, left = line * _HIGH, float(_LEFT)
         drawn.append(f'<text x="{_LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(_cut(label))}</text>')
-        for name, size in series:
+        for name, size in series or ():
             wide = size * room / most
             if size:
                 tip = escape(f"{label}: {name} {size:,}")
@@ -41,7 +41,7 @@ def chart(title: str, rows: Sequence[tuple[str, Series]]) -> str:
                     f' width="{max(wide, 0.5):.1f}" height="18"><title>{tip}</title></rect>'
                 )
             left += wide
-        figure = f"{sum(size for _, size in series):,}"
+        figure = shown(None if series is None else sum(size for _, size in series))
         drawn.append(f'<text class="figure" x="{left + 6:.1f}" y="{top + 17}">{figure}</text>')
     svg = f'<svg viewBox="0 0 {_WIDE} {len(rows) * _HIGH}" role="img" aria-label="{escape(title)}">'
     heading = f'<h2>{escape(title)}</h2><ul class="legend">{legend}</ul>'
@@ -76,7 +76,7 @@ STYLE = """
   --s0: #6ea8e0; --s1: #e9a15f; --s2: #6cc096; --s3: #cf86bb;
   --s4: #c5b45f; --s5: #7cc9d8; --s6: #e08177; --s7: #a79be0 } }
 * { box-sizing: border-box }
-body { margin: 0 auto; padding: 2rem 1.25rem; max-width: 62rem;
+body { margin: 0 auto; padding: 2rem 1.25rem; max-width: 70rem;
   background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.45rem; margin: 0 0 1.25rem }
 h2 { font-size: 1rem; margin: 0 0 .6rem }
@@ -84,7 +84,7 @@ section, .tiles div { background: var(--card); border: 1px solid var(--line); bo
 section { padding: 1rem 1.1rem; margin: 1rem 0 }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem }
 .tiles div { padding: .7rem .9rem }
-.tiles b { display: block; font-size: 1.25rem }
+.tiles b { display: block; font-size: 1.2rem; white-space: nowrap }
 .tiles span, footer { color: var(--soft); font-size: .85rem }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem 1rem;
   margin: 0 0 .6rem; padding: 0; font-size: .85rem }
@@ -95,7 +95,7 @@ svg .figure { fill: var(--soft) }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 table, .tiles b, svg { font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 th:first-child, td:first-child { text-align: left }
 th { color: var(--soft); font-weight: 600 }
 """ + "".join(f".s{n} {{ fill: var(--s{n}); background: var(--s{n}) }}\n" for n in range(8))

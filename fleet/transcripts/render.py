@@ -130,6 +130,7 @@ article.user { border-color: var(--s5) } article.assistant { border-color: var(-
 article.tool, article.result { border-color: var(--s4) } article.error { border-color: var(--s6) }
 article.thinking { border-color: var(--s7); font-style: italic }
 article.side { margin-left: 2rem }
+article.system { margin: .4rem 0; color: var(--soft) } article.system pre { margin: 0 }
 header { color: var(--soft); font-size: .82rem }
 pre { margin: .2rem 0; white-space: pre-wrap; overflow-wrap: anywhere;
   font: 13px/1.5 ui-monospace, monospace }
@@ -150,7 +151,7 @@ def _article(entry: Entry) -> str:
     head = escape(
         f"{moment(entry.at)} · {entry.role} {_label(entry).rstrip(':')}".rstrip() + model + tokens + side
     )
-    body = f"<pre>{escape(entry.text)}</pre>"
+    body = f"<pre>{escape(entry.text)}</pre>" if entry.text != USAGE else ""
     if entry.role is Role.RESULT and entry.text:
         body = f"<details><summary>{escape(_first(entry.text))}</summary>{body}</details>"
     kind = f"{entry.role} side" if entry.side else str(entry.role)

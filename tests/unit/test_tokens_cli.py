@@ -234,6 +234,8 @@ def test_the_page_is_one_file_that_loads_nothing_and_minds_the_dark(project):
     assert not re.search(r"https?://|@import|url\(|<script", text)
     assert "prefers-color-scheme: dark" in text
     assert text.count("<svg") == 4
+    figures = re.findall(r'>demo</text>(?:<rect.*?</rect>)*<text class="figure"[^>]*>([^<]*)<', text)
+    assert figures == ["-"], "an agent without a transcript is a dash here too"
     assert "3,910,118" in "".join(page.text)
     assert "No price is known for mystery" in "".join(page.text)
 
