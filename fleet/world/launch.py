@@ -125,11 +125,22 @@ def compose(
         env_file=agent.env_file,
         passed=(*backend.env_pass, *agent.env_pass),
         directory=agent.dir,
+        clone=_clone(fleet, agent),
         preamble=backend.preamble,
         signals_dir=signals_dir,
         server_names=server_names,
         command=command,
     )
+
+
+def _clone(fleet: Fleet, agent: AgentSpec) -> str:
+    """`up` clones before it starts anybody; a start without it makes the clone here, where nobody waits."""
+    if not agent.clone:
+        return ""
+    from fleet.world.clone import clone_command
+
+    command = " ".join(quote(word) for word in clone_command(fleet, agent))
+    return f"[ -e {quote(agent.dir)} ] || {command} || exit 72"
 
 
 def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_names: frozenset[str]) -> str:
@@ -171,7 +182,7 @@ def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str
     import shutil  # only a start needs it
 
     backend = fleet.backend_of(agent)
-    if not os.path.isdir(agent.dir):
+    if not os.path.isdir(agent.dir) and (os.path.lexists(agent.dir) or not agent.clone):
         return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"
     if agent.env_file and not os.access(agent.env_file, os.R_OK):
         return f"agent {agent.name}: env_file {agent.env_file} cannot be read: create it or remove the key"
@@ -205,6 +216,7 @@ def _script(
     directory: str,
     server_names: frozenset[str],
     command: str,
+    clone: str = "",
     preamble: str = "",
     signals_dir: str = "",
 ) -> str:
@@ -228,6 +240,7 @@ def _script(
         *_exports(env),
         *([_READ_ENV_FILE.format(file=quote(env_file))] if env_file else []),
         *_exports({**own_env, **ours}),
+        *([clone] if clone else []),
         f"cd {quote(directory)} || exit 72",  # sh says why, in the pane
         *(_with_preamble(preamble, command, os.path.join(fleet.log_dir, "state", f"preamble-{session}"))
           if preamble else [command]),
