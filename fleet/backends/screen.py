@@ -162,6 +162,17 @@ def _verdict(
     return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
 
 
+def judge_notice(backend: Backend, text: str, *, now: float, zone: str) -> Reading:
+    """What the CLI's own words mean where there is no screen around them: in a hook or a transcript."""
+    for glyph in ("⎿ ", "● ", "■ "):
+        for rule in _profile(backend).rules:
+            line = glyph + " ".join(text.split())
+            if rule.region == "notice" and rule.search(line) and not (rule.unless and rule.unless(line)):
+                until = parse_reset(line, now=now, zone=zone) if rule.state in _DATED else None
+                return Reading(rule.state, rule.name, _evidence(line[2:]), until)
+    return Reading(ScreenState.UNKNOWN)
+
+
 def _regions(parts: Parts) -> dict[str, list[str]]:
     newest, status = parts.newest, parts.status
     only = parts.live[0] if len(parts.live) == 1 else None

@@ -1,0 +1,178 @@
+"""What claude itself reports: hooks as they fire, the session registry, the transcript.
+
+Hooks are passed for one run with --settings; the user's own files are never touched. Each is one constant
+line of sh that renames one file into the run's spool, so a hook costs milliseconds and never half a file.
+Stop does not fire when a turn ends in an API error, StopFailure does. The registry has the level (busy,
+idle, waiting) and outlives a kill, so it is believed only for a process that is still the same one. The
+transcript has the exact instant of a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, Source
+from fleet.backends.jsonl import as_object, instant, objects
+from fleet.backends.screen import judge_notice
+from fleet.core.model import Backend
+from fleet.core.seen import Signal, SignalKind
+
+# Must print nothing: what a prompt hook prints is put into the conversation.
+HOOK = (
+    '[ -d "$AO_SIGNALS" ] || exit 0; t=$(mktemp "$AO_SIGNALS/.XXXXXXXX") || exit 0; '
+    'cat >"$t" && mv "$t" "$AO_SIGNALS/hook-${t##*.}.json"'
+)
+EVENTS = (
+    "SessionStart", "UserPromptSubmit", "PermissionRequest", "Notification", "PreCompact", "PostCompact",
+    "Stop", "StopFailure", "SessionEnd",
+)  # fmt: skip
+
+_KIND_OF_ERROR = {
+    "authentication_failed": SignalKind.AUTH_FAILED,
+    "oauth_org_not_allowed": SignalKind.AUTH_FAILED,
+}
+_KIND_OF_STATUS = {
+    "busy": SignalKind.TURN_BEGAN,
+    "idle": SignalKind.TURN_ENDED,
+    "shell": SignalKind.TURN_ENDED,
+    "waiting": SignalKind.ASKED,
+}
+
+
+def hook_settings() -> Mapping[str, object]:
+    """The part of a settings file that makes claude tell us."""
+    one = [{"hooks": [{"type": "command", "command": HOOK, "timeout": 10}]}]
+    return {"hooks": dict.fromkeys(EVENTS, one)}
+
+
+def home(env: Mapping[str, str]) -> str:
+    """Where claude keeps its things."""
+    return env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
+
+
+def slug(directory: str) -> str:
+    """How claude names a working directory's folder; not reversible, and two may share one."""
+    return re.sub(r"[^A-Za-z0-9]", "-", directory)
+
+
+# --- where to look ----------------------------------------------------------------------------------------
+
+
+def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """The directory into which hooks write."""
+    return (Source("hooks", Reach.SPOOL, facts.signals_dir, ".json"),) if facts.signals_dir else ()
+
+
+def registry(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """One file for each process that may be the agent."""
+    base = f"{home(facts.env)}/sessions"
+    return tuple(Source("registry", Reach.FILE, f"{base}/{pid}.json") for pid, _ in facts.processes[:3])
+
+
+def transcript(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """The conversation's own file."""
+    if not facts.conversation:
+        return ()
+    path = f"{home(facts.env)}/projects/{slug(facts.dir)}/{facts.conversation}.jsonl"
+    return (Source("transcript", Reach.TAIL, path),)
+
+
+# --- what it says -----------------------------------------------------------------------------------------
+
+
+def from_hook(heading: Heading, data: bytes) -> list[Signal]:
+    """One hook's input. It carries no time: the file's own is taken."""
+    event = as_object(data)
+    text = str(event.get("prompt") or event.get("last_assistant_message") or event.get("message") or "")[
+        :WORDS
+    ]
+    session = str(event.get("session_id") or "")
+
+    def signal(kind: SignalKind, words: str = "", until: float | None = None) -> Signal:
+        return Signal(kind, heading.at, "hook", session, until, words)
+
+    match event.get("hook_event_name"):
+        case "SessionStart":
+            said = [signal(SignalKind.SESSION, str(event.get("transcript_path") or ""))]
+            return [*said, signal(SignalKind.MODEL, str(event["model"]))] if event.get("model") else said
+        case "UserPromptSubmit":
+            return [signal(SignalKind.PROMPT_TAKEN, text)]
+        case "PermissionRequest":
+            return [signal(SignalKind.ASKED, str(event.get("tool_name") or "permission"))]
+        case "Notification" if event.get("notification_type") == "permission_prompt":
+            return [signal(SignalKind.ASKED, text)]
+        case "PreCompact":
+            return [signal(SignalKind.TURN_BEGAN, "compacting")]
+        case "Stop" | "PostCompact":
+            return [signal(SignalKind.TURN_ENDED)]
+        case "StopFailure":
+            kind, until = _failure(heading, str(event.get("error") or ""), text, heading.at)
+            return [signal(kind, text, until)]
+        case "SessionEnd":
+            return [signal(SignalKind.EXITED, str(event.get("reason") or ""))]
+    return []
+
+
+def from_registry(heading: Heading, data: bytes) -> list[Signal]:
+    """The level. A file left behind by a killed process, or one of another process, says nothing."""
+    entry = as_object(data)
+    started = dict(heading.facts.processes).get(entry.get("pid", 0))
+    if started is None or str(entry.get("procStart")) != str(started):
+        return []
+    session = str(entry.get("sessionId") or "")
+    at = float(entry.get("statusUpdatedAt") or 0) / 1000
+    said = [Signal(SignalKind.SESSION, float(entry.get("startedAt") or 0) / 1000, "registry", session)]
+    kind = _KIND_OF_STATUS.get(str(entry.get("status")))
+    if kind and at:
+        said.append(Signal(kind, at, "registry", session, text=str(entry.get("waitingFor") or "")))
+    return said
+
+
+def from_transcript(heading: Heading, data: bytes) -> list[Signal]:
+    """What new lines of a transcript say. Sub-agents' lines are not the agent's own turns."""
+    said: list[Signal] = []
+    for record in objects(data):
+        at = instant(record.get("timestamp"))
+        if at is not None and not record.get("isSidechain"):
+            said += _from_record(heading, record, at, str(record.get("sessionId") or ""))
+    return said
+
+
+def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session: str) -> list[Signal]:
+    message = record.get("message") or {}
+    if record.get("type") == "user" and not record.get("isMeta"):
+        words = _words(message.get("content"))
+        return (
+            [Signal(SignalKind.PROMPT_TAKEN, at, "transcript", session, text=words[:WORDS])] if words else []
+        )
+    if record.get("type") == "system" and record.get("subtype") == "turn_duration":
+        return [Signal(SignalKind.TURN_ENDED, at, "transcript", session)]
+    if record.get("type") != "assistant":
+        return []
+    if record.get("isApiErrorMessage"):
+        words = _words(message.get("content"))
+        kind, until = _failure(heading, str(record.get("error") or ""), words, at)
+        quota = record.get("quotaLimits") or {}
+        if kind is SignalKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float):
+            until = float(quota["resetsAt"])
+        return [Signal(kind, at, "transcript", session, until, words[:WORDS])]
+    model = str(message.get("model") or "")
+    return [Signal(SignalKind.MODEL, at, "transcript", session, text=model)] if model else []
+
+
+def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[SignalKind, float | None]:
+    """A usage limit, a refusal, a full context, or just an API error: the words decide, the code helps."""
+    reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
+    kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, SignalKind.TURN_FAILED)
+    return kind, reading.until
+
+
+def _words(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(
+        str(b.get("text", "")) for b in blocks if isinstance(b, dict) and b.get("type") == "text"
+    )

@@ -1,0 +1,149 @@
+"""What codex itself reports: the rollout file of the thread, and its notify program.
+
+A rollout brackets every turn, also the ones whose end the screen does not show; a failed turn carries the
+error in its last event. Codex keeps hidden threads of its own (titles), so both sources are filtered by
+thread. We cannot choose a thread's id: it is learnt from the newest rollout of the agent's directory that
+began after the run did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, Source
+from fleet.backends.jsonl import as_object, instant, objects
+from fleet.backends.screen import judge_notice
+from fleet.core.model import Backend
+from fleet.core.seen import Signal, SignalKind
+
+SLACK_S = 2.0  # a thread may be dated a moment before we wrote down the start
+
+_FULL = 100.0
+_META = re.compile(rb'"(id|session_id|timestamp|cwd|thread_source)":\s*("(?:[^"\\\\]|\\\\.)*")')
+
+
+def home(env: Mapping[str, str]) -> str:
+    """Where codex keeps its things."""
+    return env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex"
+
+
+def rollout(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """The days on which this thread may have begun; local dates, so a day on either side too."""
+    suffix = f"-{facts.conversation}.jsonl" if facts.conversation else ".jsonl"
+    born = _born(facts.conversation) or facts.started
+    day = datetime.fromtimestamp(born, UTC)
+    days = (day + timedelta(days=n) for n in (0, 1, -1))
+    base = f"{home(facts.env)}/sessions"
+    return tuple(Source("rollout", Reach.SEARCH, f"{base}/{d:%Y/%m/%d}", suffix) for d in days)
+
+
+def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """The directory into which a notify program of ours writes."""
+    return (Source("notify", Reach.SPOOL, facts.signals_dir, ".notify"),) if facts.signals_dir else ()
+
+
+def claims(head: bytes, facts: Facts) -> str:
+    """The thread id, if this opening is of a thread of that run; empty if it is not.
+
+    The first record holds the model's whole instructions, so the opening may well end inside it: the few
+    facts stand before them and are picked out by name.
+    """
+    meta = {name.decode(): _string(value) for name, value in _META.findall(head.split(b"\n", 1)[0])}
+    identity = meta.get("id") or meta.get("session_id") or ""
+    if facts.conversation:
+        return identity if identity == facts.conversation else ""
+    began = instant(meta.get("timestamp"))
+    mine = meta.get("cwd") == facts.dir and meta.get("thread_source", "user") == "user"
+    return identity if mine and began is not None and began >= facts.started - SLACK_S else ""
+
+
+def _string(value: bytes) -> str:
+    try:
+        return str(json.loads(value))
+    except ValueError:
+        return ""
+
+
+def from_rollout(heading: Heading, data: bytes) -> list[Signal]:
+    """What new lines of a rollout say."""
+    said: list[Signal] = []
+    resets: float | None = None
+    for kind, payload, at in _events(data):
+        if kind == "session_meta":
+            said.append(Signal(SignalKind.SESSION, at, "rollout", str(payload.get("id") or "")))
+        elif kind == "turn_context" and payload.get("model"):
+            said.append(Signal(SignalKind.MODEL, at, "rollout", text=str(payload["model"])))
+        elif kind == "event_msg":
+            resets = _resets(payload) or resets
+            said += _from_event(heading, payload, at, resets)
+    return said
+
+
+def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: float | None) -> list[Signal]:
+    error = event.get("error")
+    match event.get("type"):
+        case "task_started" | "turn_started":
+            return [Signal(SignalKind.TURN_BEGAN, at, "rollout")]
+        case "task_complete" | "turn_complete" if not error:
+            return [Signal(SignalKind.TURN_ENDED, at, "rollout")]
+        case "turn_aborted":
+            return [Signal(SignalKind.TURN_ENDED, at, "rollout", text=str(event.get("reason") or ""))]
+        case "task_complete" | "turn_complete" | "error":
+            words = str((error if isinstance(error, dict) else event).get("message") or "")
+            return [_failure(heading, words, at, resets)]
+        case "user_message":
+            return [
+                Signal(SignalKind.PROMPT_TAKEN, at, "rollout", text=str(event.get("message") or "")[:WORDS])
+            ]
+        case "item_completed" if (item := event.get("item") or {}).get("type") == "UserMessage":
+            words = "\n".join(str(part.get("text", "")) for part in item.get("content") or [])
+            return [Signal(SignalKind.PROMPT_TAKEN, at, "rollout", text=words[:WORDS])]
+    return []
+
+
+def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Signal:
+    reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
+    kind = KIND_OF_STATE.get(reading.state, SignalKind.TURN_FAILED)
+    until = (resets or reading.until) if kind is SignalKind.LIMIT_HIT else None
+    return Signal(kind, at, "rollout", until=until, text=words[:WORDS])
+
+
+def _resets(event: Mapping[str, Any]) -> float | None:
+    """The instant a used-up window ends, where the provider named one."""
+    limits = event.get("rate_limits") or {}
+    ends = [
+        float(window["resets_at"])
+        for window in (limits.get("primary") or {}, limits.get("secondary") or {})
+        if window.get("resets_at") and float(window.get("used_percent") or 0) >= _FULL
+    ]
+    return max(ends, default=None)
+
+
+def from_notify(heading: Heading, data: bytes) -> list[Signal]:
+    """One call of the notify program; hidden threads notify too."""
+    event = as_object(data)
+    if event.get("type") != "agent-turn-complete":
+        return []
+    thread = str(event.get("thread-id") or "")
+    if heading.facts.conversation and thread != heading.facts.conversation:
+        return []
+    return [Signal(SignalKind.TURN_ENDED, heading.at, "notify", thread)]
+
+
+def _born(thread: str) -> float | None:
+    """Thread ids carry their birth: the first 48 bits are milliseconds."""
+    try:
+        return int(thread.replace("-", "")[:12], 16) / 1000 if thread else None
+    except ValueError:
+        return None
+
+
+def _events(data: bytes) -> Iterator[tuple[str, Mapping[str, Any], float]]:
+    for record in objects(data):
+        at, payload = instant(record.get("timestamp")), record.get("payload")
+        if at is not None and isinstance(payload, dict):
+            yield str(record.get("type")), payload, at

@@ -1,0 +1,103 @@
+"""What opencode's server says: status and permissions together, because a session stays busy while it asks.
+
+Three small pages are read: who is busy or retrying, which permissions and questions are open, and, once the
+conversation is known, its newest message, which has the error of a failed turn and the receipt of a prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.backends.facts import WORDS, Facts, Heading, Reach, Source
+from fleet.core.model import Backend
+from fleet.core.seen import Signal, SignalKind
+
+_REFUSED = {401, 403}
+
+
+def pages(backend: Backend, facts: Facts) -> tuple[Source, ...]:
+    """In this order: a later page knows better than an earlier one."""
+    server = (facts.server or backend.server).rstrip("/")
+    if not server.startswith(("http://127.", "http://localhost", "http://[::1]")):
+        return ()
+    paths = ["/session"] if not facts.conversation else [f"/session/{facts.conversation}/message?limit=2"]
+    paths += ["/session/status", "/permission", "/question"]
+    return tuple(Source("server", Reach.PAGE, server + path) for path in paths)
+
+
+def from_page(heading: Heading, data: bytes) -> list[Signal]:
+    """One page; what is not JSON of the expected form says nothing."""
+    try:
+        page = json.loads(data)
+    except ValueError:
+        return []
+    path = heading.source.where.split("?")[0]
+    if path.endswith("/session/status") and isinstance(page, dict):
+        return _status(heading, page)
+    if not isinstance(page, list):
+        return []
+    rows = [row for row in page if isinstance(row, dict)]
+    if path.endswith("/session"):
+        return _sessions(heading, rows)
+    if path.endswith("/message"):
+        return [signal for row in rows for signal in _message(row.get("info") or {}, row.get("parts") or [])]
+    return [_asked(heading, row) for row in rows if _mine(heading.facts, row.get("sessionID"))]
+
+
+def _mine(facts: Facts, session: object) -> bool:
+    return not facts.conversation or session == facts.conversation
+
+
+def _status(heading: Heading, page: Mapping[str, Any]) -> list[Signal]:
+    said = []
+    for session, status in page.items():
+        if isinstance(status, dict) and _mine(heading.facts, session):
+            kind = str(status.get("type"))
+            if kind == "retry":
+                until = float(status.get("next") or 0) / 1000 or None
+                words = str(status.get("message") or "")[:WORDS]
+                said.append(Signal(SignalKind.RETRYING, heading.at, "server", session, until, words))
+            elif kind == "busy":
+                said.append(Signal(SignalKind.TURN_BEGAN, heading.at, "server", session))
+    return said or [Signal(SignalKind.TURN_ENDED, heading.at, "server", heading.facts.conversation)]
+
+
+def _sessions(heading: Heading, rows: list[dict[str, Any]]) -> list[Signal]:
+    """The newest conversation of this directory that began after the run did."""
+    born = [(float((row.get("time") or {}).get("created") or 0) / 1000, str(row.get("id"))) for row in rows
+            if row.get("directory") == heading.facts.dir and not row.get("parentID")]  # fmt: skip
+    born = [(at, identity) for at, identity in born if at >= heading.facts.started]
+    return [Signal(SignalKind.SESSION, at, "server", identity) for at, identity in sorted(born)[-1:]]
+
+
+def _asked(heading: Heading, row: Mapping[str, Any]) -> Signal:
+    what = str(row.get("permission") or row.get("type") or row.get("title") or "a question")
+    return Signal(SignalKind.ASKED, heading.at, "server", str(row.get("sessionID") or ""), text=what[:WORDS])
+
+
+def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Signal]:
+    session = str(info.get("sessionID") or "")
+    times = info.get("time") or {}
+    at = float(times.get("completed") or times.get("created") or 0) / 1000
+    if info.get("role") == "user":
+        words = "\n".join(
+            str(p.get("text", "")) for p in parts if isinstance(p, dict) and p.get("type") == "text"
+        )
+        return [Signal(SignalKind.PROMPT_TAKEN, at, "server", session, text=words[:WORDS])]
+    said = []
+    if info.get("modelID"):
+        said.append(Signal(SignalKind.MODEL, at, "server", session, text=str(info["modelID"])))
+    error = info.get("error")
+    if isinstance(error, dict) and error.get("name") != "MessageAbortedError":
+        detail = error.get("data") or {}
+        refused = error.get("name") == "ProviderAuthError" or detail.get("statusCode") in _REFUSED
+        full = error.get("name") == "ContextOverflowError"
+        kind = (
+            SignalKind.AUTH_FAILED if refused else SignalKind.CONTEXT_FULL if full else SignalKind.TURN_FAILED
+        )
+        said.append(
+            Signal(kind, at, "server", session, text=str(detail.get("message") or error["name"])[:WORDS])
+        )
+    return said
