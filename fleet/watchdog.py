@@ -153,7 +153,7 @@ class Watchdog:
                 self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
         specs = self._specs(fleet)
-        self._serve_requests(fleet, now)
+        self._guard("serving requests", lambda: self._serve_requests(fleet, now))
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self._due(specs, now)
         look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
@@ -508,6 +508,7 @@ class Watchdog:
         self.records.save_fleet(self.fleet_memory)
 
     def _tidy(self) -> None:
+        self.house.intents.settle()
         self.house.store.tidy()
         if self.degraded and not self.house.events.trouble:
             self.degraded = ""

@@ -276,7 +276,7 @@ KEYS: tuple[Key, ...] = (
     Key("backend", "dialogs", Type.TABLES, (), "Questions that the CLI may open.",
         "[{ name = \"trust\", re = 'Do you trust', key = \"Enter\" }]"),
     Key("backend", "screen", Type.WORDS, (), "Named expressions that tell the regions of the screen apart.",
-        "{ composer = '^> ' }"),
+        "{ composer = '^> (?P<draft>.*)$' }", check=s.landmarks),
 
     Key("backend.patterns", "name", Type.STRING, REQUIRED, "What the pattern is called.", '"busy"',
         check=s.filled),

@@ -182,6 +182,18 @@ def regex(value: str) -> str:
     return ""
 
 
+def landmarks(value: tuple[tuple[str, str], ...]) -> str:
+    """Expressions that compile, with the groups that reading a screen takes from them."""
+    groups = {"composer": "draft", "margin": "cut"}
+    for key, text in value:
+        if said := regex(text):
+            return f"{key}: {said}"
+        group = groups.get(key, "")
+        if text and group and f"(?P<{group}>" not in text:
+            return f"{key}: needs a group (?P<{group}>...)"
+    return ""
+
+
 def name(value: str) -> str:
     """A word that tmux keeps as it is and that is safe as a file name."""
     if NAME.fullmatch(value):

@@ -6,6 +6,7 @@ at again in the world, then abandoned; it is never done again because it is writ
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from fleet.world.ports import Disk
 
 COMPACT_AT = 256 << 10
 _CAP = 8 << 20
+OWED_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Intents:
         self._path = path
         self._wall = wall
         self._mine: dict[str, Intent] = {}
+        self._owed: list[dict[str, Any]] = []  # outcomes not on disk yet
         self._size = 0
 
     def begin(self, effect: str, agent: str, run: str, cause: str) -> str:
@@ -55,9 +58,17 @@ class Intents:
     def end(self, intent_id: str, outcome: str) -> None:
         """It is over. Losing this line is harmless: the intent is looked at once more."""
         self._mine.pop(intent_id, None)
-        self._append([{"id": intent_id, "outcome": outcome}], sync=False)
-        if not self._mine and self._size > COMPACT_AT:
+        self._owed.append({"id": intent_id, "outcome": outcome})
+        self.settle()
+        if not self._mine and not self._owed and self._size > COMPACT_AT:
             self.compact()
+
+    def settle(self) -> None:
+        """Write down outcomes that a disk refused before; what it refuses now is owed for longer."""
+        if self._owed:
+            with contextlib.suppress(OSError):
+                self._append(self._owed[-OWED_MAX:], sync=False)
+                self._owed.clear()
 
     def open_intents(self) -> tuple[Intent, ...]:
         """Those without an outcome, oldest first, whoever began them."""

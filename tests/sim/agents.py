@@ -451,7 +451,7 @@ class SimAgent:
 
     def activity(self) -> float:
         """Wall time of the last output."""
-        spinning = self.persona.spinner and self.mood in (Mood.WORK, Mood.RETRY)
+        spinning = self.mood is Mood.RETRY or (self.mood is Mood.WORK and self.persona.spinner)
         return self.clock.wall() if spinning and not self.proc.stopped else self.touched
 
     def cursor(self) -> tuple[int, int]:

@@ -154,7 +154,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 signals=("hooks",),
                 transcript="claude",
                 version="9",
-                screen=(("composer", "^> "),),
+                screen=(("composer", "^> (?P<draft>.*)"),),
                 patterns=(Pattern("busy", "working", "busy", "footer", "not", "f", "1"),),
                 dialogs=(Dialog("trust", "trust", "Enter", "do it", "g", "2"),),
             ),
