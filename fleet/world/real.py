@@ -60,7 +60,7 @@ def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
         holds=_holds,
         preflight=can_start,
         environ=environ,
-        zone=_zone(),
+        zone=host_zone(),
         uid=os.geteuid(),
     )
 
@@ -69,7 +69,7 @@ def _holds(hold: Hold) -> bool:
     return start_of(hold.pid) == hold.start
 
 
-def _zone() -> str:
+def host_zone() -> str:
     """The host's zone by name, where it has one; the abbreviation is no use to anybody."""
     named = os.environ.get("TZ", "").lstrip(":")
     if named:

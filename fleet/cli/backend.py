@@ -1,0 +1,89 @@
+"""Show a backend as it is after merging: the shipped profile with the project's own keys over it.
+
+`backend show NAME` prints TOML that could stand in agents.toml; `backend list` names what there is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+from fleet.cli.common import Fail, Io
+from fleet.cli.screen import backend_named
+from fleet.core.model import Backend
+
+PAIRS = ("env", "screen")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to show."""
+    parser.add_argument("what", choices=("show", "list"), help="one profile, or the names of all")
+    parser.add_argument("name", nargs="?", help="the backend to show")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    from fleet.backends import shipped
+
+    if args.what == "list":
+        rows = [(name, shipped.load(name).version) for name in shipped.names()]
+        if args.json:
+            io.json([{"name": name, "proved_against": version} for name, version in rows])
+        else:
+            io.table(("backend", "proved against"), rows)
+        return 0
+    if not args.name:
+        raise Fail("which backend?", hint="agents.py backend show claude", code=2)
+    backend = backend_named(args, io, args.name)
+    table = document(backend)
+    if args.json:
+        io.json(table)
+    else:
+        io.write(as_toml(backend.name, table))
+    return 0
+
+
+def document(backend: Backend) -> dict[str, Any]:
+    """The keys that say something, in the order in which they are declared."""
+    table: dict[str, Any] = {}
+    for field in fields(backend):
+        value = getattr(backend, field.name)
+        if field.name == "name" or value in {"", ()}:
+            continue
+        if field.name in PAIRS:
+            value = dict(value)
+        elif field.name in {"patterns", "dialogs"}:
+            value = [{key: text for key, text in asdict(row).items() if text} for row in value]
+        elif isinstance(value, tuple):
+            value = list(value)
+        table[field.name] = value
+    return table
+
+
+def as_toml(name: str, table: dict[str, Any]) -> str:
+    """As it would stand in agents.toml. Simple values first: TOML wants them before the tables."""
+    lines = [f"[backend.{name}]"]
+    lines += [f"{key} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines += ["", f"[backend.{name}.{key}]", *(f"{k} = {_value(v)}" for k, v in value.items())]
+        elif _is_table(value):
+            for row in value:
+                lines += ["", f"[[backend.{name}.{key}]]", *(f"{k} = {_value(v)}" for k, v in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and "\\" in value and "'" not in value and "\n" not in value:
+        return f"'{value}'"  # regexes stay readable
+    return json.dumps(value, ensure_ascii=False)
