@@ -1,14 +1,20 @@
 """Keep agents running but leave them alone: no healing, no typing. `unpause` takes it back.
 
-With --freeze their processes are stopped in place; `unpause` lets them run on.
+With --freeze their processes are held in place as well; `unpause` lets them run on. Where the system does
+not let us hold them, they are paused and the verb says so (exit code 1).
 """
 
 from __future__ import annotations
 
 import argparse
-import signal
+from typing import TYPE_CHECKING
 
 from fleet.cli.common import Io, load_fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet.world.operator import Operator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,28 +40,41 @@ def run(args: argparse.Namespace, io: Io) -> int:
         up.chosen(fleet, args.names) if args.names else [a for a in fleet.agents if desired.wants_up(a.name)]
     )
     names = [s.name for s in specs if isinstance(s, AgentSpec) or args.names]
-    pausing = args.verb == "pause"
-    panes = operator.panes()
-    targets = {s.name: panes[s.session] for s in specs if s.session in panes and not panes[s.session].dead}
-    freeze = pausing and args.freeze
-    thaw = [n for n in names if not pausing and n in desired.entries and desired.entries[n].frozen]
-    # intent first: a watchdog that looks in between must not take a frozen agent for a stuck one
-    operator.house.desired.update(
-        lambda d: d.set(names, paused=pausing, frozen=freeze) if pausing else d.set(names, paused=False)
-    )
-    for name in names if freeze else thaw:
-        pane = targets.get(name)
-        if pane is not None:
-            members = operator.table.members(pane.ref.pid, pane.ref.run)
-            operator.table.signal(members, signal.SIGSTOP if freeze else signal.SIGCONT)
-    if thaw:
-        operator.house.desired.update(lambda d: d.set(thaw, frozen=False))
-    kind = ("agent.frozen" if freeze else "agent.paused") if pausing else "agent.unpaused"
-    for name in names:
-        operator.house.events.record(kind, agent=name, reason="the operator asked for it")
-    nudge(operator.house.state_dir)
-    if args.json:
-        io.json({"ok": True, args.verb: names, "frozen": freeze})
+    if args.verb == "pause":
+        failed = _pause(operator, names, freeze=args.freeze)
     else:
-        io.print(f"{'frozen' if freeze else args.verb + 'd'}: {', '.join(names) or 'nobody'}")
-    return 0
+        failed = {}
+        _unpause(operator, names)
+    nudge(operator.house.state_dir)
+    frozen = [n for n in names if n not in failed] if args.verb == "pause" and args.freeze else []
+    if args.json:
+        io.json({"ok": not failed, args.verb: names, "frozen": frozen, "not_frozen": failed})
+        return 1 if failed else 0
+    for word, done in (("frozen", frozen), (f"{args.verb}d", [n for n in names if n not in frozen])):
+        if done or (word != "frozen" and not names):
+            io.print(f"{word}: {', '.join(done) or 'nobody'}")
+    for name, why in failed.items():
+        io.error(f"{name} is not frozen, only paused: {why}")
+    return 1 if failed else 0
+
+
+def _pause(operator: Operator, names: Sequence[str], *, freeze: bool) -> dict[str, str]:
+    """Name to why it could not be frozen. Who is frozen already stays so."""
+    changes = {"paused": True, **({"frozen": True} if freeze else {})}
+    # intent first: a watchdog that looks in between must not take a frozen agent for a stuck one
+    operator.house.desired.update(lambda d: d.set(names, **changes))
+    failed = operator.freeze(names) if freeze else {}
+    if failed:
+        operator.house.desired.update(lambda d: d.set(failed, frozen=False))
+    for name in names:
+        kind = "agent.frozen" if freeze and name not in failed else "agent.paused"
+        operator.house.events.record(kind, agent=name, reason=failed.get(name, "the operator asked for it"))
+    return failed
+
+
+def _unpause(operator: Operator, names: Sequence[str]) -> None:
+    """First they run again, then they are watched again."""
+    operator.thaw(names)
+    operator.house.desired.update(lambda d: d.set(names, paused=False, frozen=False))
+    for name in names:
+        operator.house.events.record("agent.unpaused", agent=name, reason="the operator asked for it")

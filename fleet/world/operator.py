@@ -113,12 +113,35 @@ class Operator:
         if want is not None:
             changes["want"] = want
         if want is Want.UP:
+            self.thaw(names)
             changes["paused"] = changes["frozen"] = False
         self.house.desired.update(lambda d: d.set(names, **changes))
         try:
             yield
         finally:
             self.house.desired.update(lambda d: d.set(names, hold=None))
+
+    def freeze(self, names: Sequence[str]) -> dict[str, str]:
+        """Hold these agents' processes where they are; name to why one runs on."""
+        said = {}
+        panes = self._live(names)
+        for name in names:
+            pane = panes.get(name)
+            said[name] = self.table.freeze(pane.ref.pid, pane.ref.run) if pane else "it is not running"
+        return {name: why for name, why in said.items() if why}
+
+    def thaw(self, names: Sequence[str]) -> None:
+        """Let those of them go that are on record as frozen."""
+        entries = self.house.desired.load().entries
+        frozen = [n for n in names if n in entries and entries[n].frozen]
+        for pane in self._live(frozen).values() if frozen else ():
+            self.table.signal(self.table.members(pane.ref.pid, pane.ref.run), signal.SIGCONT)
+
+    def _live(self, names: Sequence[str]) -> dict[str, PaneView]:
+        panes = self.panes()
+        sessions = {s.name: s.session for s in self.fleet.members if s.name in names}
+        found = {name: panes[session] for name, session in sessions.items() if session in panes}
+        return {name: pane for name, pane in found.items() if not pane.dead}
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -144,7 +167,7 @@ class Operator:
         return results
 
     def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str]:
-        """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or begin it again."""
+        """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or begin anew."""
         loop = self.fleet.loop
         if loop is None:
             return "", "there is no [loop]"

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fleet.core.seen import Proc
-from fleet.world import procfs
+from fleet.world import freezer, procfs
 from fleet.world.procfs import Row, boot_id
 
 __all__ = ["ProcTable", "Target", "boot_id", "start_time", "watch_death"]
@@ -73,7 +73,15 @@ class ProcTable:
         return found
 
     def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
-        return tuple(proc for proc in procs if _send(proc, signum))
+        """A frozen process takes no signal: whatever is sent but a stop also thaws."""
+        sent = tuple(proc for proc in procs if _send(proc, signum))
+        if signum != signal.SIGSTOP:
+            freezer.thaw(proc.pid for proc in sent)
+        return sent
+
+    def freeze(self, pid: int, run: str) -> str:
+        """Hold a whole run where it is: "" or why it runs on. SIGCONT lets it go."""
+        return freezer.freeze(run, lambda: self.members(pid, run), self.signal)
 
     def alive(self, proc: Proc) -> bool:
         return start_time(proc.pid) == proc.start
