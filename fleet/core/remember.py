@@ -13,6 +13,7 @@ from fleet.core.case import Case
 from fleet.core.memory import AgentMemory, Message, Run, Status
 from fleet.core.model import ServiceSpec
 from fleet.core.seen import PaneView, Reading, ScreenState
+from fleet.core.state import Detail
 
 READY_STATES = frozenset(
     {
@@ -43,7 +44,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     if pane is not None and not pane.dead:
         if pane.ref.run != memory.seen_run:
             memory = _adopt(memory, case, pane)
-        elif case.resumed:
+        elif case.resumed or _was_left_alone(case):
             memory = _restart_ages(memory, case.now.steady)
         memory = _watch_screen(memory, case)
         memory = _note_ready(memory, case, events)
@@ -104,6 +105,12 @@ def _requeue(message: Message, run: str) -> Message:
     if message.status is Status.SUBMITTED and message.kind == "send":
         return message  # it may have been read: the receipts rule says so, and it is not typed again
     return replace(message, status=Status.QUEUED, enters=0, run="")
+
+
+def _was_left_alone(case: Case) -> bool:
+    """Was it paused until this look? How long it kept still then is nobody's business."""
+    want = case.seen.intent
+    return case.memory.detail in {Detail.PAUSED, Detail.FROZEN} and not (want.paused or want.frozen)
 
 
 def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:

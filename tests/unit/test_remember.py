@@ -104,6 +104,15 @@ def test_after_a_suspend_nobody_has_been_idle():
     assert memory.quiet_since == NOW.steady  # I23
 
 
+@pytest.mark.parametrize("detail", ["PAUSED", "FROZEN"])
+def test_the_time_an_agent_was_paused_does_not_count_as_idle(detail):
+    old = replace(READY, quiet_since=NOW.steady - 9000, still_since=NOW.steady - 9000, detail=detail)
+    memory, _ = remember(case(old))
+    assert (memory.quiet_since, memory.still_since) == (NOW.steady, NOW.steady)
+    held, _ = remember(case(old, seen=seen(intent=Intent("up", paused=True))))
+    assert held.quiet_since == NOW.steady - 9000
+
+
 @pytest.mark.parametrize(
     ("working", "screen", "said"),
     [
