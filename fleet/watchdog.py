@@ -27,6 +27,7 @@ from fleet.journal.store import StoreError
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
+from fleet.world.ears import Ears
 from fleet.world.perform import Done, Order, Performer
 from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
@@ -106,7 +107,8 @@ class Watchdog:
         self.house = House(self.world, fleet.log_dir, lambda: self.count, repair=not self.observe)
         self.records = Records(self.world, self.house)
         self.performer = Performer(self.world, self.house, self.records)
-        self.senses = Senses(self.world)
+        self.ears = None if self.observe else Ears(self.world, self.house)
+        self.senses = Senses(self.world, self.ears)
         self.asks = Asks(self.world, self.house)
         self.fleet_memory = self.records.fleet()
         self.ages = Ages(self.world.clock, self.fleet_memory)
@@ -159,6 +161,7 @@ class Watchdog:
         look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
         self.last_look = look
         self._watch_server(look, now)
+        self._guard("noting conversations", lambda: self._learn(fleet))
         self._guard("governing the loop", lambda: self._govern(fleet, look, now))
         self._reap(look, now)
         due |= self._due(specs, now)
@@ -253,6 +256,19 @@ class Watchdog:
     def _taken(self) -> frozenset[str]:
         return frozenset(m.id for memory in self.memories.values() for m in memory.outbox)
 
+    def _learn(self, fleet: Fleet) -> None:
+        """Keep the conversation ids that the CLIs themselves told us: a restart resumes there."""
+        while self.ears is not None and self.ears.learned:
+            name, conversation = self.ears.learned.popitem()
+            agent, memory = fleet.agent(name), self.memories.get(name)
+            if agent is None or memory is None or memory.run is None:
+                continue
+            self.house.store.write_text(f"{name}.id", conversation + "\n")
+            run = replace(memory.run, conversation=conversation)
+            self.records.save_run(run)
+            self.memories[name] = replace(memory, run=run)
+            self._record("agent.resume_id_learned", name, conversation)
+
     def _reap(self, look: Look, now: Moment) -> None:
         """Tmux misses some deaths until another child of its own ends: give it one."""
         if look.missing_status and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
@@ -266,6 +282,8 @@ class Watchdog:
         """Something happened: who dies must be looked at wholly, whatever its time says."""
         kind, _, session = key.partition(":")
         fleet = self.reloader.fleet
+        if kind == "signals":
+            self.senses.listen = True
         if kind == "pane" and fleet is not None:
             self._wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
 

@@ -46,6 +46,9 @@ class AgentSeen:
     survivors: int | None = None  # processes of the run still alive; None: not counted
     intent: Intent = Intent()
     working: bool | None = None  # what a structured source says; None: none speaks
+    heard_at: float = 0.0  # wall: when it said so
+    heard_from: str = ""
+    model: str = ""  # which model really answers, where a source tells
     asked: str = ""  # a structured source says a question is open
     limit: Limit | None = None  # a structured source reported a limit
     receipt: float = 0.0  # wall: newest prompt a structured source saw arrive

@@ -141,6 +141,7 @@ class AgentMemory:
     marker_woken: float = 0.0  # the marker whose passing was told to the agent
     bad_marker: str = ""
 
+    disagreed: str = ""  # the contradiction between screen and structured source told last
     kept: str = ""  # run whose unreadable screen has been kept and told
 
     pressed: str = ""  # dialog last answered, and how often

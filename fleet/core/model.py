@@ -212,6 +212,23 @@ class WatchdogSpec:
     notify_after: float = 300.0
 
 
+# What [[notify]] can be told about. True: needs a person, so it is told where `on` does not choose.
+NOTICES = {
+    "fatal": True,
+    "asking": True,
+    "flapping": True,
+    "complete": True,
+    "stale": True,
+    "degraded": True,
+    "config": True,
+    "limited": False,
+    "resumed": False,
+    "phase": False,
+    "gate": False,
+    "drift": False,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Notify:
     """One place to tell about transitions."""

@@ -26,6 +26,7 @@ READY_STATES = frozenset(
     }
 )
 WORKING_STATES = frozenset({ScreenState.WORKING, ScreenState.RETRYING})
+QUARREL_S = 30.0  # a source may lag this far behind the screen before that means something
 SETTLED_S = 0.3  # a program that lives this long has got past exec
 SERVICE_READY_S = 1.0
 ECHO_S = 3.0  # after our own typing a change on the screen is our echo, not work
@@ -47,6 +48,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
         elif case.resumed or _was_left_alone(case):
             memory = _restart_ages(memory, case.now.steady)
         memory = _watch_screen(memory, case)
+        memory = _note_quarrel(memory, case, events)
         memory = _note_ready(memory, case, events)
         memory = _forgive(memory, case, events)
     else:
@@ -158,6 +160,22 @@ def _state(case: Case, reading: Reading) -> ScreenState:
     if case.seen.asked and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN, ScreenState.WORKING}:
         return ScreenState.ASKING
     return reading.state
+
+
+def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+    """Two sources that go on saying different things: that is how a pattern that has rotted is noticed."""
+    seen = case.seen
+    if seen.working is None or seen.reading is None or case.now.wall - seen.heard_at < QUARREL_S:
+        return memory
+    screen = seen.reading.state
+    if (screen in WORKING_STATES) is seen.working or screen not in {*WORKING_STATES, ScreenState.IDLE}:
+        return memory
+    said = f"{memory.seen_run}:{screen}:{seen.working}"
+    if memory.disagreed == said:
+        return memory
+    what = "working" if seen.working else "not working"
+    events.append(("signal.disagreed", f"the screen says {screen}, {seen.heard_from} says {what}"))
+    return replace(memory, disagreed=said)
 
 
 def _last_typed(memory: AgentMemory) -> float:

@@ -45,7 +45,7 @@ class Board:
         self, fleet: Fleet, spec: Spec, seen: AgentSeen, memory: AgentMemory, verdict: Judgement
     ) -> None:
         """Put up one row."""
-        drift = self._drift(fleet, spec, memory)
+        drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
         new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
         old = self.rows.get(spec.name)
         if old is None or (old.state, old.detail, old.until, old.pid) != (
@@ -122,6 +122,14 @@ class Board:
         if spec.name not in known:
             known[spec.name] = fingerprint(fleet, spec)
         return known[spec.name]
+
+
+def _other_model(answers: str, memory: AgentMemory) -> tuple[str, ...]:
+    """The model that really answers, if it is certainly not the one that was asked for."""
+    asked = memory.run.model.partition("[")[0] if memory.run is not None else ""
+    if not (answers and asked) or asked in answers or answers in asked or not any(c.isdigit() for c in asked):
+        return ()  # an alias such as "opus" names no model in particular
+    return (f"{answers} answers",)
 
 
 def _state(shown: Row) -> tuple[object, ...]:

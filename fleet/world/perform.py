@@ -7,9 +7,10 @@ start needs are written before tmux is asked; what the operator wants is read on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from fleet.backends.adapters import settings as hooks
 from fleet.core.actions import Action, Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.codec import to_plain
 from fleet.core.kickoff import continue_line
@@ -66,7 +67,6 @@ class Performer:
     world: World
     house: House
     records: Records
-    adapters: Mapping[str, Callable[[], dict[str, object]]] = field(default_factory=dict)  # settings makers
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -173,10 +173,10 @@ class Performer:
         signals = self.house.path(f"signals/{agent.session}")
         self.world.disk.make_dir(signals)
         settings = ""
-        make = self.adapters.get(backend.name) or self.adapters.get(backend.inherits)
-        if backend.settings_flag and make is not None:
+        told = hooks(backend) if backend.settings_flag else {}
+        if told:
             settings = self.house.path(f"settings-{agent.session}.json")
-            self.world.disk.write(settings, json.dumps(make()).encode(), sync=False)
+            self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
         script = compose(
             fleet,
             agent,

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
 from fleet.core.desired import Desired, Entry
-from fleet.core.memory import AgentMemory, FleetMemory, Moment, Status
+from fleet.core.heard import Heard
+from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
+from fleet.world.ears import NOTHING, Ears
 from fleet.world.ports import Unavailable
 from fleet.world.world import World
 
@@ -25,6 +27,7 @@ CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not 
 FURNITURE_S = 15.0  # and so is one that came with the agent
 TICKS = 100.0  # of a process's start time, a second
 LAST_WORDS = 1500
+HEARSAY_S = 1800.0
 LAST_LINES = 10
 
 Spec = AgentSpec | ServiceSpec
@@ -46,6 +49,9 @@ class Eye:
     scanned: float = -1e9
     pid: int = 0
     swept: str = ""  # run of which nobody was left
+    tree: tuple[Proc, ...] = ()
+    heard: Heard = NOTHING
+    spoke: float = 0.0  # steady: last new word of a structured source
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,12 @@ class Look:
 class Senses:
     """Looks, and remembers between looks only what saves work."""
 
-    def __init__(self, world: World, read_screen: Callable[..., Reading] = read) -> None:
+    def __init__(
+        self, world: World, ears: Ears | None = None, read_screen: Callable[..., Reading] = read
+    ) -> None:
         self._world = world
+        self._ears = ears
+        self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
         self._last: dict[str, tuple[object, ...]] = {}
@@ -106,6 +116,7 @@ class Senses:
                 due=name in due, fresh=fresh,
             )  # fmt: skip
             self._kept[name] = (pane, entry, replace(one, fresh=False) if one.fresh else one)
+        self.listen = False
         return Look(
             listing.server,
             "",
@@ -151,8 +162,7 @@ class Senses:
                 moved
                 or eye.again
                 or (spec.name in due and _eager(memories[spec.name]))
-                or (pane.dead
-                and not eye.words)
+                or (pane.dead and not eye.words)
             ):
                 wanted.append(pane.ref)
                 eye.key = pane.change_key
@@ -215,10 +225,24 @@ class Senses:
             self._scan(fleet, backend, eye, pane.ref.pid, now)
         left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
         auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
-        return AgentSeen(
+        found = AgentSeen(
             pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left, intent=intent,
             auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
         )  # fmt: skip
+        if self._ears is None or not backend.signals:
+            return found
+        if due or fresh is not None or self.listen:
+            self._hear(self._ears, spec, backend, eye, memory, now)
+        return _with_word(found, eye, self._ears.new_limit(spec.session), now)
+
+    @staticmethod
+    def _hear(
+        ears: Ears, spec: AgentSpec, backend: Backend, eye: Eye, memory: AgentMemory, now: Moment
+    ) -> None:
+        run = memory.run if memory.run is not None and memory.run.id == eye.run else None
+        heard = ears.hear(spec, backend, run, eye.tree)
+        if heard != eye.heard:
+            eye.heard, eye.spoke = heard, now.steady
 
     # --- processes ----------------------------------------------------------------------------------
 
@@ -243,6 +267,7 @@ class Senses:
             return
         if not tree:
             return
+        eye.tree = tree
         names = {n for p in tree for n in (p.name, p.exe)}
         expected = not backend.process_name or backend.process_name in names
         others = {
@@ -291,7 +316,7 @@ class Senses:
         key = (
             seen.blind, pane.ref if pane else None, pane.dead if pane else None, pane.exit_code if pane else None,
             pane.in_mode if pane else None, seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent,
-            seen.foreign, seen.server_lost,
+            seen.foreign, seen.server_lost, seen.working, seen.asked, seen.limit, seen.receipt,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False
@@ -318,6 +343,26 @@ def _shown_as(panes: Mapping[str, PaneView], session: str) -> str:
     """The name under which a session's screen was captured."""
     pane = panes.get(session)
     return pane.ref.session if pane is not None else session
+
+
+def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> AgentSeen:
+    """The look, with what the structured sources say. An old "working" does not outweigh an idle prompt."""
+    heard, working = eye.heard, eye.heard.working
+    idle = eye.reading is not None and eye.reading.state is ScreenState.IDLE
+    if working and idle and now.wall - heard.at > HEARSAY_S:
+        working = None
+    return replace(
+        found,
+        working=working,
+        heard_at=heard.at,
+        heard_from=heard.source,
+        model=heard.model,
+        asked=heard.asked if working else "",
+        limit=limit,
+        receipt=heard.receipt,
+        transcript=eye.spoke,
+        auth_failed=found.auth_failed or heard.auth,
+    )
 
 
 def _server_changed(server: ServerId | None, memory: FleetMemory) -> bool:

@@ -1,0 +1,75 @@
+"""What structured sources said of an agent, folded into the little that rules ask for.
+
+Signals are dated by their source, so the order in which they were read does not matter: the newest word on
+each question counts. A level that is told again and again (a registry, a server) simply repeats itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from fleet.core.seen import Signal, SignalKind
+
+_WORKS = {
+    SignalKind.TURN_BEGAN: True,
+    SignalKind.PROMPT_TAKEN: True,
+    SignalKind.RETRYING: True,
+    SignalKind.ASKED: True,
+    SignalKind.TURN_ENDED: False,
+    SignalKind.TURN_FAILED: False,
+    SignalKind.LIMIT_HIT: False,
+    SignalKind.AUTH_FAILED: False,
+    SignalKind.CONTEXT_FULL: False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The newest word on each question; times are on the wall clock, 0 means never."""
+
+    working: bool | None = None  # None: nobody spoke of it
+    at: float = 0.0  # of `working`
+    source: str = ""  # who said so
+    asked: str = ""  # a question is open
+    limit: Signal | None = None  # the last turn ended in a usage limit
+    auth: str = ""  # the last turn ended because the credentials were refused
+    receipt: float = 0.0
+    conversation: str = ""
+    conversation_at: float = 0.0
+    model: str = ""
+    model_at: float = 0.0
+
+
+def fold(heard: Heard, signals: Iterable[Signal]) -> Heard:
+    """What is known after these signals too."""
+    for signal in sorted(signals, key=lambda s: s.at):
+        heard = _one(heard, signal)
+    return heard
+
+
+def _one(heard: Heard, signal: Signal) -> Heard:
+    kind, at = signal.kind, signal.at
+    if signal.session_id and at >= heard.conversation_at and kind is not SignalKind.EXITED:
+        heard = replace(heard, conversation=signal.session_id, conversation_at=at)
+    if kind is SignalKind.MODEL and at >= heard.model_at:
+        return replace(heard, model=signal.text, model_at=at)
+    if kind is SignalKind.PROMPT_TAKEN and at > heard.receipt:
+        heard = replace(heard, receipt=at)
+    works = _WORKS.get(kind)
+    if works is None or at < heard.at:
+        return heard
+    return replace(
+        heard,
+        working=works,
+        at=at,
+        source=signal.source,
+        asked=(signal.text or "a question") if kind is SignalKind.ASKED else "",
+        limit=signal if kind is SignalKind.LIMIT_HIT else _unless_turned(heard.limit, kind),
+        auth=(signal.text or "authentication failed") if kind is SignalKind.AUTH_FAILED else "",
+    )
+
+
+def _unless_turned(limit: Signal | None, kind: SignalKind) -> Signal | None:
+    """A turn's end after its limit is the same turn; anything that begins or fails is another."""
+    return limit if kind is SignalKind.TURN_ENDED else None
