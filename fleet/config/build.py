@@ -219,6 +219,8 @@ class Build:
     def _notify_is_whole(self, row: dict[str, Any], index: int) -> None:
         if row["to"] == "command" and not row["command"]:
             self.report.error(("notify", index, "command"), 'is required when to = "command"')
+        if row["to"] == "url" and not row["url_env"]:
+            self.report.error(("notify", index, "url_env"), 'is required when to = "url"')
 
 
 def _written(raw: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleet.config import schema as s
 from fleet.config.schema import REQUIRED, Key, Type
+from fleet.core.model import NOTICES
 from fleet.core.seen import ScreenState
 
 WATCH = ("none", "heal", "heal+stall")
@@ -53,7 +54,7 @@ KEYS: tuple[Key, ...] = (
         "Write one record of tokens and time per phase. [loop] may hold it too; either one turns it on.",
         "true"),
     Key("watchdog", "notify_after", Type.SECONDS, 300.0,
-        "How long something must be wrong before [[notify]] speaks, where a target does not set its own.",
+        "How long an agent must be asking before [[notify]] speaks, where a target does not say `after`.",
         "300", s.not_negative),
 
     Key("defaults", "session_prefix", Type.STRING, REQUIRED,
@@ -303,18 +304,19 @@ KEYS: tuple[Key, ...] = (
 
     Key("notify", "to", Type.STRING, REQUIRED,
         'command, desktop, or "url" for a service whose address stands in the variable url_env.', '"command"',
-        check=s.filled),
-    Key("notify", "on", Type.STRINGS, (), "Which changes; empty means all that need a person.",
-        '["fatal", "asking"]'),
-    Key("notify", "command", Type.STRING, "", "What command runs; the message comes on its standard input.",
-        '"mail -s fleet me"'),
+        choices=("command", "desktop", "url")),
+    Key("notify", "on", Type.STRINGS, (),
+        f"Which changes: {', '.join(NOTICES)}. Not given: those that need a person.",
+        '["fatal", "asking"]', check=s.notices),
+    Key("notify", "command", Type.STRING, "",
+        "What command runs; the message comes as JSON on its standard input.", '"./tell-me"'),
     Key("notify", "url_env", Type.STRING, "",
-        "Variable that holds the address; addresses never stand in this file.",
+        "Variable that holds the address; addresses never stand in this file. A command gets it too.",
         '"FLEET_WEBHOOK"', check=s.variable),
     Key("notify", "quiet", Type.STRING, "", "Hours of the day in which it is silent.", '"22:00-07:00"',
         check=s.quiet_hours),
-    Key("notify", "after", Type.SECONDS, 0.0, "How long it must last before it is told.", "60",
-        s.not_negative),
+    Key("notify", "after", Type.SECONDS, 0.0,
+        "How long anything that can pass by itself must last before it is told.", "60", s.not_negative),
     Key("notify", "retries", Type.COUNT, 3, "How often a failed message is tried again.", "3",
         s.not_negative),
 

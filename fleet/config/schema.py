@@ -14,6 +14,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from fleet.core.model import NOTICES
+
 Check = Callable[[Any], str]
 
 NAME_LENGTH = 48
@@ -247,6 +249,12 @@ def tmux_keys(value: tuple[str, ...]) -> str:
 def branch(value: str) -> str:
     """A branch name by git's rules; none is fine."""
     return "must be a branch name that git accepts" if _BAD_REF.search(value) else ""
+
+
+def notices(value: tuple[str, ...]) -> str:
+    """Kinds of news that exist."""
+    unknown = [word for word in value if word not in NOTICES]
+    return f'"{unknown[0]}" is not one of {", ".join(NOTICES)}' if unknown else ""
 
 
 def quiet_hours(value: str) -> str:

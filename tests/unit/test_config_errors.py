@@ -171,7 +171,10 @@ FAULTS = [
      11, "loop.on_complete.trigger_file", "under log_dir"),
     (HEAD + TASK + LOOP + 'on_complete = { run = "t" }', 11, "loop.on_complete.trigger_file", "is required"),
     # the rest
-    (HEAD + '[[notify]]\non = ["x"]', 5, "notify[0].to", "is required"),
+    (HEAD + '[[notify]]\non = ["fatal"]', 5, "notify[0].to", "is required"),
+    (HEAD + '[[notify]]\nto = "desktop"\non = ["x"]', 7, "notify[0].on", '"x" is not one of fatal, asking'),
+    (HEAD + '[[notify]]\nto = "email"', 6, "notify[0].to", "is not one of command, desktop, url"),
+    (HEAD + '[[notify]]\nto = "url"', 5, "notify[0].url_env", "is required when"),
     (HEAD + '[[notify]]\nto = "command"', 5, "notify[0].command", "is required when"),
     (HEAD + '[[notify]]\nto = "desktop"\nquiet = "late"', 7, "notify[0].quiet", "22:00-07:00"),
     (HEAD + '[[notify]]\nto = "desktop"\nretries = 1.5', 7, "notify[0].retries", "a whole number"),
