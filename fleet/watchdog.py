@@ -383,7 +383,12 @@ class Watchdog:
             if verdict.memory.detail != old.detail:
                 reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
                 self.house.events.record(
-                    "agent.state_changed", agent=spec.name, reason=reason, rule=verdict.rule
+                    "agent.state_changed",
+                    agent=spec.name,
+                    reason=reason,
+                    rule=verdict.rule,
+                    was=old.detail,
+                    now=verdict.memory.detail,
                 )
             if verdict.action is not None:
                 self.board.bundle(self.count, spec, self.cases[spec.name], verdict)

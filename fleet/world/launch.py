@@ -66,6 +66,7 @@ def server_env(fleet: Fleet, environ: Mapping[str, str]) -> dict[str, str]:
     """The union of what the members of the fleet may see: what the watchdog holds and hands out."""
     passed = [b.env_pass for b in fleet.backends]
     passed += [a.env_pass for a in fleet.agents] + [s.env_pass for s in fleet.services]
+    passed += [(n.url_env,) for n in fleet.notify if n.url_env]
     return _pick(environ, (*BASE_NAMES, *(name for names in passed for name in names)))
 
 
