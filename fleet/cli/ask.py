@@ -59,7 +59,7 @@ def pardon(operator: Operator, names: Collection[str]) -> None:
         spec = operator.fleet.agent(name) or operator.fleet.service(name)
         if spec is not None:
             memory = operator.records.agent(name, spec.session)
-            operator.records.save(name, spec.session, forget(memory), 0.0)
+            operator.records.save(name, spec.session, forget(memory, operator.world.clock.wall()), 0.0)
 
 
 class _stepper:

@@ -6,13 +6,14 @@ own verdict. Everything that came from outside is shown without control characte
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    import argparse
+
     from fleet.core.model import Fleet
 
 ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))

@@ -14,7 +14,8 @@ import importlib
 from typing import NamedTuple
 
 from fleet.cli.common import Io, load_fleet
-from fleet.cli.main import parser_for, verbs
+from fleet.cli.main import verbs
+from fleet.cli.parser import parser_for
 
 
 class Words(NamedTuple):

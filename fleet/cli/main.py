@@ -7,16 +7,16 @@ of ours and is shown only when AO_DEBUG is set.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 from fleet.cli.common import Fail, Io
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 # name: (module, what it does, group). A verb whose module is not there is not listed.
@@ -64,34 +64,10 @@ LIBRARIES = {
 GROUPS = ("run", "look", "set up")
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse with our way of saying what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        """One sentence, and where to read more."""
-        raise Fail(message, hint=f"{self.prog} --help", code=2)
-
-
 def verbs() -> dict[str, tuple[str, str, str]]:
     """The verbs this engine has."""
     here = set(os.listdir(os.path.dirname(os.path.abspath(__file__))))
     return {name: entry for name, entry in VERBS.items() if f"{entry[0]}.py" in here}
-
-
-def parser_for(verb: str, module: ModuleType) -> Parser:
-    """The parser of one verb; --config and --json are everybody's."""
-    parser = Parser(
-        prog=f"agents.py {verb}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        conflict_handler="resolve",
-    )
-    parser.add_argument("--config", metavar="PATH", help="the fleet's file; default ./agents.toml")
-    parser.add_argument("--json", action="store_true", help="print facts as JSON")
-    parser.set_defaults(verb=verb)
-    module.add_arguments(parser)
-    return parser
 
 
 def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
@@ -130,6 +106,27 @@ def overview() -> str:
     return "\n".join([*lines, "", "agents.py VERB --help tells more."])
 
 
+def plain(verb: str, module: ModuleType, words: Sequence[str]) -> argparse.Namespace | None:
+    """The arguments of a verb that is called as it mostly is, without the price of a parser.
+
+    A verb that is asked for all day says what its arguments are when no option is given (PLAIN).
+    """
+    given: dict[str, object] | None = getattr(module, "PLAIN", None)
+    if given is None:
+        return None
+    args = SimpleNamespace(**given, verb=verb, config=None, json=False)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--json":
+            args.json = True
+        elif word == "--config" and rest:
+            args.config = rest.pop(0)
+        else:
+            return None
+    return cast("argparse.Namespace", args)
+
+
 def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
     """The verb's module and its arguments, with what stood before the verb folded in."""
     given, rest = split(argv)
@@ -142,7 +139,11 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
         meant = f"; did you mean {near[0]}?" if near else ""
         raise Fail(f"unknown verb {verb!r}{meant}", hint="agents.py --help", code=2)
     module = importlib.import_module(f"fleet.cli.{known[verb][0]}")
-    args = parser_for(verb, module).parse_args(rest[1:])
+    args = plain(verb, module, rest[1:])
+    if args is None:
+        from fleet.cli.parser import parser_for
+
+        args = parser_for(verb, module).parse_args(rest[1:])
     before = given.get("config")
     if before and args.config and os.path.abspath(str(before)) != os.path.abspath(args.config):
         raise Fail(f"--config was given twice: {before} and {args.config}", hint="name one file", code=2)

@@ -145,7 +145,7 @@ def show(io: Io, name: str, reading: Reading) -> None:
 def save(args: argparse.Namespace, io: Io) -> int:
     """Keep an agent's live screen, with where it came from and what it was read as."""
     from fleet.world.ports import Unavailable
-    from fleet.world.real import server_of
+    from fleet.world.server import server_of
 
     fleet = load_fleet(args, io)
     agent = fleet.agent(args.save)

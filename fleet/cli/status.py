@@ -6,7 +6,6 @@ Liveness is asked of tmux at this moment; the finer words are the watchdog's, wi
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 from fleet.cli.common import Io, clean, load_fleet
 
 if TYPE_CHECKING:
+    import argparse
+
     from fleet.core.model import AgentSpec, Fleet, ServiceSpec
     from fleet.core.seen import PaneView
 
+PLAIN = {"names": [], "check": False, "prometheus": False}  # asked all day: no parser without options
 STALE_TICKS = 3
 COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", "UNKNOWN": "yellow"}
 
@@ -58,10 +60,9 @@ def gather(fleet: Fleet) -> dict[str, Any]:
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     wants = _desired(state_dir)
     rows = [
-        _row(fleet, s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog)
-        for s in fleet.members
+        _row(s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members
     ]
-    problems = _problems(fleet, panes, foreign, blind, view, dog, rows)
+    problems = _problems(blind, view, dog, rows)
     return {
         "version": __version__,
         "project": {
@@ -89,7 +90,7 @@ def as_desired(facts: dict[str, Any]) -> bool:
 
 def _look(fleet: Fleet) -> tuple[dict[str, PaneView], frozenset[str], str]:
     from fleet.world.ports import Unavailable
-    from fleet.world.real import server_of
+    from fleet.world.server import server_of
 
     try:
         listing = server_of(fleet).listing()
@@ -135,7 +136,6 @@ def _desired(state_dir: str) -> dict[str, str]:
 
 
 def _row(
-    fleet: Fleet,
     spec: AgentSpec | ServiceSpec,
     panes: dict[str, PaneView],
     foreign: frozenset[str],
@@ -181,13 +181,14 @@ def _row(
             "detail": "FOREIGN",
             "reason": "a session of this name is not ours",
         }
-    return shown | _state(pane, live, told, want, dog)
+    return shown | _state(pane, told, want, dog)
 
 
 def _state(
-    pane: PaneView | None, live: bool, told: dict[str, Any] | None, want: str, dog: dict[str, Any]
+    pane: PaneView | None, told: dict[str, Any] | None, want: str, dog: dict[str, Any]
 ) -> dict[str, Any]:
     """The coarse word from what tmux says now; the fine one stays the watchdog's while they agree."""
+    live = pane is not None and not pane.dead
     if told is not None and told.get("state") == "FATAL":
         return {"state": "FATAL"}
     if live:
@@ -238,15 +239,8 @@ def _loop(fleet: Fleet, state_dir: str, view: dict[str, Any]) -> dict[str, Any] 
     }
 
 
-def _problems(
-    fleet: Fleet,
-    panes: dict[str, PaneView],
-    foreign: frozenset[str],
-    blind: str,
-    view: dict[str, Any],
-    dog: dict[str, Any],
-    rows: list[dict[str, Any]],
-) -> list[str]:
+def _problems(blind: str, view: dict[str, Any], dog: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+    """What a person should know, most urgent first."""
     problems: list[str] = []
     if blind:
         problems.append(f"tmux: {blind}")

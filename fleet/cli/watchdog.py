@@ -72,7 +72,8 @@ class _Loop:
         from fleet.world.control import ControlTmux
         from fleet.world.jobs import Jobs
         from fleet.world.loop import LoopKeeper
-        from fleet.world.real import real_world, server_of
+        from fleet.world.real import real_world
+        from fleet.world.server import server_of
         from fleet.world.waker import Waker
 
         self.lock = lock

@@ -7,7 +7,7 @@ calls `override`: what it does follows from the file alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from fleet.core.record import replace
 
 from fleet.config.problems import ConfigError, Problem, Report, nearest
 from fleet.config.profiles import Backends

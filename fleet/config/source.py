@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from fleet.core.record import replace
 from typing import Any
 
 from fleet.config import toml

@@ -65,7 +65,7 @@ def _build(hint: Any, data: Any) -> Any:
         return _build(next(a for a in typing.get_args(hint) if a is not type(None)), data)
     if origin is tuple:
         arguments = typing.get_args(hint)
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
+        if arguments[1:] == (Ellipsis,):
             return tuple(_build(arguments[0], item) for item in data)
         return tuple(_build(a, item) for a, item in zip(arguments, data, strict=True))
     if isinstance(hint, type) and is_dataclass(hint):

@@ -37,7 +37,7 @@ def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) ->
         memory=draft.memory,
         phase=place.id if place else "",
         complete=ended,
-        held=draft.held if place is None else "",
+        held="" if place else draft.held or "its position is just being written",
         state=draft.state or (f"held: {draft.held}" if draft.held else "not begun"),
         keep_runs=bool(place and place.keep_runs),
         steps=tuple(draft.steps),

@@ -11,9 +11,10 @@ Every change makes a new generation; whoever acts on one can see that it was ove
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from fleet.core.record import dataclass, field, replace
 
 
 class Want(StrEnum):

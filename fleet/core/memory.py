@@ -41,6 +41,9 @@ class Run:
     why: str = ""
 
 
+FOLDED_AT = 150  # characters
+
+
 class Status(StrEnum):
     """The receipt of a typed message. Only the last two are final, only CONFIRMED is success."""
 
@@ -72,7 +75,7 @@ class Message:
     @property
     def folds(self) -> bool:
         """Composers show a long or many-lined paste as a placeholder."""
-        return bool(self.file) or "\n" in self.text or len(self.text) > 150
+        return bool(self.file) or "\n" in self.text or len(self.text) > FOLDED_AT
 
 
 @dataclass(frozen=True, slots=True)

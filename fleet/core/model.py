@@ -6,8 +6,9 @@ Paths are absolute strings. Durations are seconds. Names are already allow-liste
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from fleet.core.record import dataclass, field
 
 Delivery = Literal["arg", "ping", "exec"]
 Kind = Literal["loop", "persistent", "task"]

@@ -26,6 +26,7 @@ READY_STATES = frozenset(
     }
 )
 WORKING_STATES = frozenset({ScreenState.WORKING, ScreenState.RETRYING})
+LOOKS_MAX = 3  # no rule asks for more looks in a row
 QUARREL_S = 30.0  # a source may lag this far behind the screen before that means something
 SETTLED_S = 0.3  # a program that lives this long has got past exec
 SERVICE_READY_S = 1.0
@@ -133,7 +134,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
         if state != memory.state:
             changes["state"] = state
             changes["state_since"] = steady
-        if looks != memory.state_looks and looks <= 3:
+        if looks != memory.state_looks and looks <= LOOKS_MAX:
             changes["state_looks"] = looks
         if reading.content_hash != memory.content:
             changes["content"] = reading.content_hash

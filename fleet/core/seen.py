@@ -6,8 +6,9 @@ reason stands in `blind`. Nothing destructive may follow from an absence that ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from fleet.core.record import dataclass
 
 
 class ScreenState(StrEnum):

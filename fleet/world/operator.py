@@ -25,8 +25,9 @@ from fleet.world.perform import Done, Order, Performer
 from fleet.world.phasebook import PhaseBook
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.processes import ProcTable
-from fleet.world.real import real_world, recorded_socket, server_of
+from fleet.world.real import real_world
 from fleet.world.records import Records
+from fleet.world.server import recorded_socket, server_of
 from fleet.world.terminal import RECORDED
 from fleet.world.tmux import TmuxServer, resolve_socket
 from fleet.world.world import House

@@ -217,10 +217,9 @@ class Performer:
             case Signal():
                 return self._signal(action)
             case Remove():
-                said = self._noted(
+                return self._noted(
                     "remove", action.agent, action.ref.run, action.cause, lambda: self._remove(action)
                 )
-                return said
             case Paste():
                 return self._paste(action, message)
             case Press():

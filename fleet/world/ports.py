@@ -7,9 +7,9 @@ catches it must treat what it asked about as unseen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from fleet.core.record import dataclass
 from fleet.core.seen import Listing, PaneRef, Proc
 
 

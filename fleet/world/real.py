@@ -14,32 +14,8 @@ from fleet.world.files import RealDisk
 from fleet.world.launch import preflight
 from fleet.world.ports import Tmux
 from fleet.world.processes import ProcTable
-from fleet.world.terminal import RECORDED
-from fleet.world.tmux import TmuxServer, resolve_socket
+from fleet.world.server import server_of
 from fleet.world.world import World
-
-
-def recorded_socket(fleet: Fleet) -> str:
-    """Where the server really is, as the first `up` found it; empty before that."""
-    try:
-        with open(os.path.join(fleet.log_dir, "state", RECORDED), encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def server_of(fleet: Fleet) -> TmuxServer:
-    """The fleet's tmux server, spoken to by processes."""
-    path = recorded_socket(fleet)
-    if path == resolve_socket(fleet.tmux_socket):
-        path = ""
-    return TmuxServer(
-        fleet.tmux_socket,
-        os.path.join(fleet.log_dir, "state"),
-        fleet.project_id,
-        fleet.log_dir,
-        socket_path=path,
-    )
 
 
 def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:

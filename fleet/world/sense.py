@@ -27,6 +27,7 @@ CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not 
 FURNITURE_S = 15.0  # and so is one that came with the agent
 TICKS = 100.0  # of a process's start time, a second
 LAST_WORDS = 1500
+TWO_SECONDS = 2.0  # the list dates activity in whole seconds
 HEARSAY_S = 1800.0
 LAST_LINES = 10
 
@@ -166,7 +167,7 @@ class Senses:
             ):
                 wanted.append(pane.ref)
                 eye.key = pane.change_key
-                eye.again = moved or now.wall - pane.activity < 2.0
+                eye.again = moved or now.wall - pane.activity < TWO_SECONDS
         if not wanted:
             return {}
         over = {p.ref.session for p in panes.values() if p.dead}

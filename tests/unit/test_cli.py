@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.cli import common, completions, doctor, init, logs, main, table
+from fleet.cli import common, completions, doctor, init, logs, main, parser, table
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.world import packages, terminal
 
@@ -153,7 +153,7 @@ def test_a_verb_module_has_the_agreed_form():
     for verb, (name, *_) in main.verbs().items():
         module = importlib.import_module(f"fleet.cli.{name}")
         assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
-        assert main.parser_for(verb, module).description, verb
+        assert parser.parser_for(verb, module).description, verb
 
 
 # -- a voice that survives its listeners -----------------------------------------------------------------

@@ -55,7 +55,7 @@ def fatal(case: Case) -> Verdict | None:
         )
     if alive or pane is None or memory.ready:
         return None
-    if pane.exit_code == EXIT_NOT_FOUND or pane.exit_code == EXIT_NOT_EXECUTABLE:
+    if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
         return _give_up(
             case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH"
         )

@@ -17,11 +17,13 @@ from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 
+OPERATOR = "operator"  # the source of a window that a person has ended
 PROBE = "The pause is over. Please go on where you stopped."
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
 SETTLE_S = 8.0  # how long after a probe the old banner may still stand there
 CLEAR_S = 2.0  # a banner must be gone this long before we believe it
 MIN_AHEAD_S = 5.0
+PRESSES = 2
 
 
 def limits(case: Case) -> Verdict | None:
@@ -131,7 +133,9 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
     """The window is over: start what died in it, answer its dialog, or type one probe."""
     agent, memory, now = case.agent, case.memory, case.now.steady
     pane, reading = case.seen.pane, case.seen.reading
-    if isinstance(agent, AgentSpec) and not agent.resume_on_reset:
+    if any(m.kind in {"probe", "send"} for m in memory.outbox) and pane is not None and not pane.dead:
+        return None  # the typing rule delivers it; a limited agent may be typed to now
+    if isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
         return Verdict(text, hold=True, detail=Detail.LIMITED)
     if case.now.wall < limit.until + case.stagger and not limit.probes:
@@ -163,7 +167,7 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
             events=(("agent.resumed", act.cause),),
         )
     if reading is not None and reading.dialog:
-        if reading.key and memory.presses < 2:
+        if reading.key and memory.presses < PRESSES:
             pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
             act2 = Press(
                 agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key"
@@ -176,9 +180,6 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
             hold=True,
             detail=Detail.ASKING,
         )
-    waiting = [m for m in memory.outbox if m.kind == "probe"]
-    if waiting:
-        return None  # the typing rule delivers it; a limited agent may be typed to now
     if not limit.probed:
         probe = Message(
             f"probe-{limit.since:.0f}-{limit.probes}", "probe", PROBE, tail=PROBE[-24:], queued=now

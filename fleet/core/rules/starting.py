@@ -6,6 +6,8 @@ from fleet.core.case import Case, Verdict
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 
+FIRST_S = 5.0  # most are ready within this: look often
+
 
 def starting(case: Case) -> Verdict | None:
     """Within its grace an agent that is not ready is neither wrong nor stuck."""
@@ -20,5 +22,5 @@ def starting(case: Case) -> Verdict | None:
         f"starting for {age:.0f} s of at most {grace:.0f}",
         hold=True,
         detail=Detail.STARTING,
-        wake_at=now + min(0.5 if age < 5 else 2.0, grace),
+        wake_at=now + min(0.5 if age < FIRST_S else 2.0, grace),
     )

@@ -17,6 +17,7 @@ from fleet.core.state import Detail
 TERM_WAIT_S = 10.0
 KILL_WAIT_S = 5.0
 POLL_S = 0.25
+FORCED, REMOVED = 2, 3  # steps
 SWEEP_S = 1.0  # a child forked while we killed its parent shows up in the second sweep
 
 
@@ -55,7 +56,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
     if left is None:
         return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
     if left == 0 and not alive:
-        if stop.clear == 0 and stop.step < 3 and stop.planned:
+        if stop.clear == 0 and stop.step < REMOVED and stop.planned:
             return _hold(
                 case, replace(stop, clear=1, at=now), "stopping: nobody left, looking once more", wait=POLL_S
             )
@@ -64,7 +65,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
     if stop.step == 1 and waited >= TERM_WAIT_S:
         act = Signal(name, stop.run, stop.pid, int(signal.SIGKILL), f"{stop.cause}; {left} ignored SIGTERM")
         return _hold(case, replace(stop, step=2, at=now), f"forcing {left} processes", act)
-    if stop.step >= 2 and waited >= KILL_WAIT_S:
+    if stop.step >= FORCED and waited >= KILL_WAIT_S:
         act = Signal(name, stop.run, stop.pid, int(signal.SIGKILL), f"{left} survived SIGKILL")
         stopped = replace(stop, step=2, at=now)
         verdict = _hold(case, stopped, f"{left} processes survive SIGKILL; they block a new start", act)

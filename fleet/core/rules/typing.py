@@ -27,6 +27,7 @@ PERSON_WAKE_S = 60.0
 EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600.0}
 OWN = frozenset({"wake", "probe", "nudge", "marker"})  # what we compose ourselves: rate-limited
 HOURLY = 20
+HOUR_S = 3600.0
 PASTED = ("[Pasted", "Pasted text", "[Pasted Content")  # composers fold long pastes
 
 
@@ -61,7 +62,8 @@ def typing(case: Case) -> Verdict | None:
     if not case.seen.fresh:
         return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
     pane, reading = case.seen.pane, case.seen.reading
-    assert pane is not None and reading is not None
+    assert pane is not None
+    assert reading is not None
     typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0)
     if _is_ours(message, reading.draft):
         changed = advance(memory, replace(typed, status=Status.TYPED))
@@ -69,7 +71,7 @@ def typing(case: Case) -> Verdict | None:
             "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
         )
     changed = advance(memory, replace(typed, status=Status.TYPED))
-    changed = replace(changed, typed=(*(t for t in memory.typed if now - t < 3600.0), now)[-HOURLY * 2 :])
+    changed = replace(changed, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
     act = Paste(case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}")
     return Verdict(
         f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S
@@ -85,11 +87,12 @@ def _first(case: Case, waiting: list[Message]) -> Message:
 
 
 def _probes(case: Case, message: Message) -> bool:
-    """May it be typed to a limited agent? The probe may, and once the window is over what stands there already."""
+    """May it be typed to a limited agent? The probe may; once the window is over, a person's words and what
+    stands in the composer already."""
     limit, reading = case.memory.limit, case.seen.reading
     if message.kind == "probe" or limit is None or reading is None:
         return message.kind == "probe"
-    return case.now.wall >= limit.until and _is_ours(message, reading.draft)
+    return case.now.wall >= limit.until and (message.kind == "send" or _is_ours(message, reading.draft))
 
 
 def _not_now(case: Case, message: Message) -> str:
@@ -175,7 +178,8 @@ def _submit(case: Case, message: Message) -> Verdict:
 
 def _press(case: Case, message: Message, run: str) -> Verdict:
     pane, now = case.seen.pane, case.now.steady
-    assert pane is not None and pane.ref.run == run
+    assert pane is not None
+    assert pane.ref.run == run
     sent = replace(message, status=Status.SUBMITTED, at=now, enters=message.enters + 1)
     act = Press(
         case.agent.name,
