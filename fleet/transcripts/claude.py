@@ -124,9 +124,40 @@ def quick() -> Decode:
     return line
 
 
+class Repeat:
+    """Knows the next line of a message whose usage was just counted, without decoding it.
+
+    Such a line has the same message id, and the same bytes from its usage to its request id. Counting it
+    would change nothing. In a conversation of several blocks a message that is most lines.
+    """
+
+    def __init__(self) -> None:
+        self._name = self._tail = b""
+        self._reach = self._back = 0
+
+    def known(self, buffer: bytearray, start: int, hit: int) -> bool:
+        """Whether the line around `hit` is one more of the message learnt last."""
+        if not self._tail or not buffer.startswith(self._tail, hit - self._back):
+            return False
+        return buffer.find(self._name, start, start + self._reach) >= 0
+
+    def learn(self, raw: bytearray, hit: int, line: Line) -> None:
+        """Remember a line of the main conversation; anything spelt otherwise is simply decoded again."""
+        ident, request, *_, side = line
+        self._tail = b""
+        if not ident or not request or side:
+            return
+        self._name, end = f'"id":"{ident}"'.encode(), f'"requestId":"{request}"'.encode()
+        usage, stop = raw.rfind(b'"usage"', 0, hit), raw.find(end, hit)
+        at = raw.find(self._name, 0, usage)
+        if at >= 0 and stop >= 0:
+            self._tail, self._back = bytes(raw[usage : stop + len(end)]), hit - usage
+            self._reach = at + len(self._name) + 64
+
+
 def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
     """The function a Tail feeds: pours a file's usage into the ledger."""
-    record, add = ledger.sources[source], ledger.add
+    record, add, repeat = ledger.sources[source], ledger.add, Repeat()
 
     def feed(buffer: bytearray, end: int, offset: int) -> None:
         find, rfind, position = buffer.find, buffer.rfind, 0
@@ -135,14 +166,17 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
             stop = find(b"\n", hit, end)
             stop = end if stop < 0 else stop
             position = stop + 1
+            record.records += 1
+            if repeat.known(buffer, start, hit):
+                continue
             raw = buffer[start:stop]
             line = decode(raw)
             if line is not None:
                 ident, request, model, day, counts, side = line
                 if not ident:
                     ident = f"\x00{file}:{offset + start}:{crc32(raw)}"
-                record.records += 1
                 add(source, ident, request, counts, model or UNKNOWN, day or UNKNOWN, side)
+                repeat.learn(raw, hit - start, line)
 
     return feed
 

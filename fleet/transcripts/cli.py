@@ -260,8 +260,13 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _usage(args: argparse.Namespace) -> int:
-    from fleet.transcripts.price import PriceBook
     from fleet.transcripts.totals import jobs_for, own_places, report, summary
+
+    prices = None
+    if args.cost:
+        from fleet.transcripts.price import PriceBook
+
+        prices = PriceBook()
 
     missing = [path for path in args.paths if not os.path.exists(path)]
     if missing:
@@ -269,7 +274,7 @@ def _usage(args: argparse.Namespace) -> int:
     jobs, unread = jobs_for(args.paths or own_places(os.environ))
     if args.paths and not jobs:
         raise Trouble(f"{args.paths[0]}: holds no transcript that can be read")
-    document = summary(jobs, args.jobs, PriceBook() if args.cost else None)
+    document = summary(jobs, args.jobs, prices)
     document["unread"] = unread
     if args.json:
         import json

@@ -14,11 +14,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleet.core.model import Fleet
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.usage import Source
+
+if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
+    from fleet.core.model import Fleet
 
 HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
 SHARED = "(shared)"  # cannot be the name of an agent

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.finder import files_below
 from fleet.transcripts.parallel import Job, read_all
 from fleet.transcripts.places import EXPORT, sniff
-from fleet.transcripts.price import PriceBook
 from fleet.transcripts.report import shown
 from fleet.transcripts.tokenlog import sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, Ledger, sum_counts
 
+if TYPE_CHECKING:
+    from fleet.transcripts.price import PriceBook
+
+_WORTH_MSGSPEC = 32 << 20  # bytes; below that importing it costs more than it saves
 _WORTH_A_PROCESS = 64 << 20  # bytes; below that a second process costs more than it brings
 
 
@@ -48,7 +51,8 @@ def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> di
     size = sum(os.path.getsize(path) for path, _ in jobs)
     if processes <= 0:
         processes = min(os.cpu_count() or 1, 1 + size // _WORTH_A_PROCESS, 8)
-    ledger = read_all([job for job in jobs if job[1] != EXPORT], processes).ledger
+    lines = [job for job in jobs if job[1] != EXPORT]
+    ledger = read_all(lines, processes, fast=size > _WORTH_MSGSPEC).ledger
     for path in (path for path, kind in jobs if kind == EXPORT):
         _add_export(ledger, path)
     models: dict[str, Counts] = {}
