@@ -67,6 +67,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
         operator.stop_watchdog()
     why = operator.start_watchdog(watchdog_argv(fleet, ENGINE))
     if why:
+        if fleet.notify:  # the watchdog's own teller cannot tell this
+            words = [sys.executable, os.path.join(ENGINE, "agents.py"), "notify", "run", "--once"]
+            subprocess.run([*words, "--config", fleet.config_path], check=False, stdin=subprocess.DEVNULL)
         return _say(io, f"the watchdog could not be started: {why}", "failed", 1, as_json=args.json)
     operator.house.events.record("watchdog.ensured", reason=f"it was {dog['state']}")
     return _say(io, f"the watchdog was {dog['state']}; started it", "restarted", 0, as_json=args.json)

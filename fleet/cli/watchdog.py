@@ -13,7 +13,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Fail, Io, config_path
+from fleet.cli.common import ENGINE, Fail, Io, config_path
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -70,6 +70,7 @@ class _Loop:
         from fleet import config
         from fleet.watchdog import Watchdog
         from fleet.world.control import ControlTmux
+        from fleet.world.herald import Herald
         from fleet.world.jobs import Jobs
         from fleet.world.loop import LoopKeeper
         from fleet.world.real import real_world
@@ -83,6 +84,8 @@ class _Loop:
         state_dir = os.path.join(fleet.log_dir, "state")
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
+        teller = [sys.executable, os.path.join(ENGINE, "agents.py"), "notify", "run", "--config", path]
+        self.herald = Herald(teller, world.clock.mono)
         self.dog = Watchdog(
             world,
             path,
@@ -116,6 +119,7 @@ class _Loop:
                 self._sleep(delay)
         finally:
             self.dog.close(self.stop or "done")
+            self.herald.close()
             self.jobs.close()
             self.tmux.close()
             self.waker.close()
@@ -126,6 +130,8 @@ class _Loop:
             self.stop = "the lock file was taken away: another watchdog may run"
             return 0.0
         delay = self.dog.tick()
+        fleet = self.dog.reloader.fleet
+        self.herald.keep(wanted=fleet is not None and bool(fleet.notify))
         if self.hung_up:
             self.hung_up = False
             if (

@@ -1,0 +1,85 @@
+"""Be told about the fleet: try the places that [[notify]] names, list them, or tell what is to be told.
+
+`notify test` sends a message through each and says whether it got there. `notify run` is what the watchdog
+keeps as a child; with --once it tells what is waiting and ends, for cron and for `ensure`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.common import Fail, Io, load_fleet
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do."""
+    words = ("list", "test", "run")
+    parser.add_argument("what", choices=words, nargs="?", default="list", help="list if nothing is given")
+    parser.add_argument("--once", action="store_true", help="with run: tell what is waiting, then end")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    fleet = load_fleet(args, io)
+    if not fleet.notify:
+        if args.what == "run":
+            return 0
+        raise Fail("there is no [[notify]] in the file", hint="agents.py validate --explain notify")
+    if args.what != "list" and any(target.to == "url" for target in fleet.notify):
+        from fleet import bootstrap
+
+        bootstrap.enter(("apprise",), "full", optional=True)
+    if args.what == "run":
+        from fleet.rooms.notify.runner import run as stay
+
+        return stay(fleet, once=args.once)
+    rows = _tried(fleet) if args.what == "test" else _listed(fleet)
+    if args.json:
+        io.json({"ok": all(r.get("ok", True) for r in rows), "targets": rows})
+    elif args.what == "test":
+        for row in rows:
+            io.print(f"{row['target']}: {'sent' if row['ok'] else 'NOT sent: ' + row['why']}")
+    else:
+        io.table(
+            ("target", "on", "quiet", "after", "waiting"),
+            [(r["target"], " ".join(r["on"]), r["quiet"], r["after"], r["waiting"]) for r in rows],
+        )
+    return 0 if all(r.get("ok", True) for r in rows) else 1
+
+
+def _tried(fleet: Fleet) -> list[dict[str, Any]]:
+    from fleet.rooms.notify.notices import Notice
+    from fleet.rooms.notify.targets import Message, deliver, label
+
+    notice = Notice("test", "test", "", time.time(), "If you can read this, you will be told.")
+    message = Message(fleet.session_prefix.rstrip("-_"), (notice,))
+    rows = []
+    for number, target in enumerate(fleet.notify):
+        why = deliver(target, message, os.environ, fleet.project_dir)
+        rows.append({"target": label(number, target), "ok": not why, "why": why})
+    return rows
+
+
+def _listed(fleet: Fleet) -> list[dict[str, Any]]:
+    from fleet.core.model import NOTICES
+    from fleet.rooms.notify.runner import notifier
+    from fleet.rooms.notify.targets import label
+
+    teller = notifier(fleet, look_only=True)
+    keys = {number: key for key, (number, _) in teller.targets().items()}
+    return [
+        {
+            "target": label(number, target),
+            "on": list(target.on) or [kind for kind, needs_person in NOTICES.items() if needs_person],
+            "quiet": target.quiet,
+            "after": target.after or fleet.watchdog.notify_after,
+            "waiting": sum(w.target == keys.get(number) for w in teller.memory.queue),
+        }
+        for number, target in enumerate(fleet.notify)
+    ]

@@ -1,0 +1,180 @@
+"""The life of a notifier: a child of the watchdog, so that no service ever delays a tick.
+
+It ends with whoever started it. When that was not an orderly end, it says so before it goes: that the
+watchdog is gone can only be told by somebody who is not the watchdog. One notifier a project: a second
+one waits until the first has let go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from fleet import config
+from fleet.core.model import Fleet, Notify
+from fleet.core.text import secret_values
+from fleet.journal.events import Events
+from fleet.journal.locks import watchdog_holder
+from fleet.journal.store import Store
+from fleet.rooms.notify.notices import Book, Notice, begins, ends
+from fleet.rooms.notify.notifier import Look, Notifier, drift_of
+from fleet.rooms.notify.targets import Message, deliver
+from fleet.world.files import RealDisk
+
+LOCK = "notify.lock"
+POLL_S = 0.5
+SHORTEST_S = 0.05
+STALE_TICKS = 3  # as `status` counts
+HUNG_S = 10.0  # a machine that wakes up needs a moment before its watchdog beats again
+LAST_WORDS_S = 20.0
+
+
+def run(fleet: Fleet, *, once: bool) -> int:
+    """Tell until told to stop; `once`: tell what there is to tell, and end."""
+    with _alone(os.path.join(fleet.log_dir, "state")):
+        runner = _Runner(fleet)
+        return runner.once() if once else runner.stay()
+
+
+def notifier(fleet: Fleet, *, look_only: bool = False) -> Notifier:
+    """The queue of this fleet, with real senders."""
+    disk, state_dir = RealDisk(), os.path.join(fleet.log_dir, "state")
+    store = Store(disk, state_dir, time.time, repair=not look_only)
+    secrets = [*secret_values(os.environ)]
+    secrets += [os.environ[n.url_env] for n in fleet.notify if os.environ.get(n.url_env)]
+    events = Events(disk, os.path.join(fleet.log_dir, "events.jsonl"), time.time, secrets=secrets)
+
+    def send(target: Notify, message: Message) -> str:
+        return deliver(target, message, os.environ, fleet.project_dir)
+
+    return Notifier(fleet, store, events, send)
+
+
+class _Runner:
+    def __init__(self, fleet: Fleet) -> None:
+        self.state_dir = os.path.join(fleet.log_dir, "state")
+        self.teller = notifier(fleet)
+        self.stop = False
+        self._parent = os.getppid()
+        self._config: object = _mark(fleet.config_path)
+        self._view: object = None
+        self._quiet_since: float | None = None  # when the heartbeat was first found too old (monotonic)
+
+    def once(self) -> int:
+        """What `ensure` needs: whatever is due, and whether the watchdog stands still."""
+        self.teller.turn(time.time(), self._looks(patience=0.0))
+        while self.teller.busy():
+            time.sleep(SHORTEST_S)
+            self.teller.turn(time.time())
+        self.teller.close(0.0)
+        return 0
+
+    def stay(self) -> int:
+        """Until told to stop, or left alone."""
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self._told)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        while not self.stop and os.getppid() == self._parent:
+            self._reload()
+            self.teller.turn(time.time(), self._looks(HUNG_S))
+            wait = 0.0 if self.teller.busy() else min(POLL_S, self.teller.next_due(time.time()))
+            time.sleep(max(SHORTEST_S, wait))
+        if not self.stop:
+            self._last_words()
+        self.teller.close(LAST_WORDS_S)
+        return 0
+
+    def _last_words(self) -> None:
+        """Nobody told us to stop, and our watchdog is not there any more."""
+        deadline = time.monotonic() + LAST_WORDS_S
+        self.teller.turn(time.time(), self._looks(patience=0.0))
+        while self.teller.busy() and time.monotonic() < deadline:
+            time.sleep(SHORTEST_S)
+            self.teller.turn(time.time())
+
+    def _told(self, _signum: int, _frame: object) -> None:
+        self.stop = True
+
+    def _reload(self) -> None:
+        """Follow edits of the file; one that is not right yet changes nothing."""
+        path = self.teller.fleet.config_path
+        mark = _mark(path)
+        if mark != self._config:
+            self._config = mark
+            with contextlib.suppress(config.ConfigError, OSError):
+                fleet = config.load(path)
+                if fleet.log_dir == self.teller.fleet.log_dir:
+                    self.teller.fleet = fleet
+
+    # --- what is so ---------------------------------------------------------------------------------
+
+    def _looks(self, patience: float) -> list[Look]:
+        looks = [self._stale(patience)]
+        path = os.path.join(self.state_dir, "view.json")
+        mark = _mark(path)
+        if mark is not None and mark != self._view:
+            self._view = mark
+            with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+                looks.append(drift_of(json.load(file), time.time()))
+        return looks
+
+    def _stale(self, patience: float) -> Look:
+        """The watchdog stands still: nobody is there, or nobody has looked for too long."""
+        why = standing_still(self.teller.fleet, self.state_dir)
+        now = time.monotonic()
+        self._quiet_since = (now if self._quiet_since is None else self._quiet_since) if why else None
+        told = self._quiet_since is not None and now - self._quiet_since >= patience
+
+        def look(book: Book) -> tuple[Book, tuple[Notice, ...]]:
+            if told:
+                return begins(book, "stale", "", time.time(), why)
+            return book if why else ends(book, "stale", "")[0], ()
+
+        return look
+
+
+def standing_still(fleet: Fleet, state_dir: str) -> str:
+    """Why nobody looks after a fleet that should be up; empty when somebody does, or need not."""
+    if not _is_wanted(state_dir):
+        return ""
+    if watchdog_holder(state_dir) is None:
+        return "no watchdog is running, nothing is healed: `agents.py ensure` brings it back"
+    slowest = STALE_TICKS * max(fleet.watchdog.signal_interval, 1.0) + 5.0
+    try:
+        age = time.time() - os.stat(os.path.join(state_dir, "heartbeat")).st_mtime
+    except OSError:
+        return ""
+    return f"it has not looked for {age:.0f} s: `agents.py ensure` replaces it" if age > slowest else ""
+
+
+def _is_wanted(state_dir: str) -> bool:
+    try:
+        document = Store(RealDisk(), state_dir, time.time, repair=False).load("desired") or {}
+        return any(entry.get("want") == "up" for entry in document.get("entries", {}).values())
+    except (OSError, AttributeError):
+        return False
+
+
+def _mark(path: str) -> object:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+@contextlib.contextmanager
+def _alone(state_dir: str) -> Iterator[None]:
+    """Wait until no other notifier of this project is at work; it ends by itself once it is left alone."""
+    os.makedirs(state_dir, mode=0o700, exist_ok=True)
+    fd = os.open(os.path.join(state_dir, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
