@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to print."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--check", action="store_true", help="exit 1 when something is not as desired")
+    parser.add_argument("--prometheus", action="store_true", help="print metrics; docs/metrics.md names them")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -40,7 +41,12 @@ def run(args: argparse.Namespace, io: Io) -> int:
             session_of(fleet, name)
         for key in ("agents", "services"):
             facts[key] = [r for r in facts[key] if r["name"] in args.names]
-    if args.json:
+    if args.prometheus:
+        from fleet.cli.metrics import exposition
+        from fleet.transcripts.tokenlog import token_records
+
+        io.write(exposition(facts, token_records(os.path.join(fleet.log_dir, "token-log.jsonl"))))
+    elif args.json:
         io.json(facts)
     else:
         _print(fleet, facts, io)
