@@ -92,10 +92,14 @@ def _holder(path: str) -> Held:
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in clock ticks after boot; 0 where the system does not say."""
+    """When a process started, in clock ticks after boot; 0 where the system does not say, or it has ended.
+
+    One that has ended and was not collected yet still has its number: tmux may take a while to collect.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
+            facts = file.read().rpartition(b")")[2].split()
+        return 0 if facts[0] in b"ZX" else int(facts[19])
     except (OSError, ValueError, IndexError):
         return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -165,3 +166,15 @@ def test_a_directory_that_is_not_there_or_not_writable_is_said_plainly(take, tmp
     (tmp_path / "state.lock").mkdir()
     with pytest.raises(LockError, match="cannot lock"):
         take(str(tmp_path))
+
+
+def test_a_holder_that_ended_and_was_not_collected_holds_nothing(tmp_path):
+    """tmux leaves some dead children uncollected; their pid and start time are still to be seen."""
+    child = subprocess.Popen(["sleep", "1000"])
+    told = {"pid": child.pid, "start": start_of(child.pid), "since": 1.0}
+    (tmp_path / "watchdog.lock").write_text(json.dumps(told))
+    assert watchdog_holder(str(tmp_path)).pid == child.pid
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert watchdog_holder(str(tmp_path)) is None
+    child.wait()

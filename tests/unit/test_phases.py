@@ -16,6 +16,15 @@ def test_a_loop_begins_at_its_first_phase():
     assert (move.expect, move.to.index, move.to.id) == (None, 0, "p1")
 
 
+def test_while_the_position_is_being_written_nobody_starts():
+    old, f = fleet("a"), fleet("a", "b")
+    for view in (seen(f, place=None, index=None), seen(f, place=place(old, 1), marker=True)):
+        plan = decide(f, view=view)
+        assert moves(plan)
+        assert plan.held
+        assert not plan.problems
+
+
 def test_a_phase_that_is_not_done_stays():
     f = fleet()
     plan = decide(f, settled(f), seen(f))
