@@ -90,6 +90,7 @@ class Limit:
     probes: int = 0
     probed: float = 0.0  # steady time of the last probe, 0 before the first
     clear_seen: float = 0.0  # steady time at which the banner was first seen gone
+    named: float = 0.0  # wall: the end that its banner named, whatever a person said since; 0: none
 
 
 @dataclass(frozen=True, slots=True)

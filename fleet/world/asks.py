@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fleet.core.memory import AgentMemory, Message, Moment, Status
 from fleet.core.model import Fleet
+from fleet.core.rules.limits import OPERATOR
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.journal.requests import Request
 from fleet.world.world import House, World
@@ -49,7 +50,7 @@ class Asks:
         if ask.kind == "reset":
             self._house.events.record("agent.reset", agent=ask.agent, reason="the operator asked for it")
             self._house.requests.answer(ask.id, ok=True, text="tallies and verdicts are forgotten")
-            return forget(memory)
+            return forget(memory, now.wall)
         self._house.requests.answer(ask.id, ok=False, text=f"unknown request {ask.kind!r}")
         return memory
 
@@ -61,7 +62,9 @@ class Asks:
             file, text = self._house.path(f"messages/{ask.id}.txt"), ""
             self._world.disk.write(file, str(ask.args["text"]).encode("utf-8", "surrogateescape"))
         if memory.limit is not None and memory.limit.until <= now.wall:
-            memory = replace(memory, limit=None)  # the window is over, and a person says: go on
+            # the window is over, and a person says: go on; what they say is the probe
+            limit = replace(memory.limit, probed=now.steady, probes=memory.limit.probes + 1, source=OPERATOR)
+            memory = replace(memory, limit=limit)
         self._house.events.record("message.queued", agent=ask.agent, reason=f"send {ask.id}")
         return queue(memory, Message(ask.id, "send", text, file, tail, queued=now.steady))
 
@@ -76,9 +79,10 @@ class Asks:
                     self._world.disk.remove(message.file)
 
 
-def forget(memory: AgentMemory) -> AgentMemory:
-    """As if it had never failed."""
+def forget(memory: AgentMemory, wall: float) -> AgentMemory:
+    """As if it had never failed. A limit window ends here and now; forgotten, its old banner would arm it again."""
+    limit = replace(memory.limit, until=wall, probed=0.0, probes=0, source=OPERATOR) if memory.limit else None
     return replace(
-        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=None, limit_hint=0.0,
+        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=limit, limit_hint=0.0,
         bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

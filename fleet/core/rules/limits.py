@@ -72,7 +72,7 @@ def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: b
     else:
         parsed, end = False, wall + case.watchdog.limit_probe_fallback
     old = case.memory.limit
-    limit = Limit(wall, end, line, source, parsed, old.probes if old else 0, 0.0)
+    limit = Limit(wall, end, line, source, parsed, old.probes if old else 0, named=end if parsed else 0.0)
     memory = replace(case.memory, limit=limit, limit_hint=0.0)
     what = "until its reset" if parsed else "reset time unknown, probing at the fallback cadence"
     reason = f"usage limit ({source}), quiet {what}: {line}"
@@ -201,8 +201,10 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
 
 
 def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
-    """The banner stands there after the probe: a new one is believed, the old one is not."""
-    fresh = line != limit.line and until is not None and until > case.now.wall
+    """The banner stands there after the probe: a new one is believed, an old one only if its time is to come."""
+    if line == limit.line and limit.named > case.now.wall:
+        until = limit.named - case.watchdog.limit_reset_slack
+    fresh = until is not None and until > case.now.wall and (line != limit.line or limit.named > case.now.wall)
     verdict = _armed(case, until if fresh else None, line, "screen", parsed=fresh)
     if not fresh and limit.probes >= LOUD_AT:
         loud = ("agent.limit_without_reset", f"{limit.probes} probes without an end in sight: {line}")
