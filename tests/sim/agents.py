@@ -154,7 +154,8 @@ class SimAgent:
         self.queue: list[str] = []
         self.children = 0  # helpers it ever left running
         self.received: list[str] = []  # every line that was submitted, in order
-        self.keys: list[tuple[float, str]] = []
+        self.noticed = 0  # undisturbed ticks of the watchdog since this mood began
+        self.was_ready = False
         self.until = 0.0  # wall: end of a wait or a retry
         self.text_in_shell: list[str] = []
         self._timer: Timer | None = None
@@ -205,7 +206,8 @@ class SimAgent:
 
     def enter(self, mood: Mood, *lines: str) -> None:
         """Another mood, and what is printed on the way into it."""
-        self.mood, self.since = mood, self.clock.t
+        self.mood, self.since, self.noticed = mood, self.clock.t, 0
+        self.was_ready = self.was_ready or mood is not Mood.DIALOG
         self.say(*lines)
         self.table.set_load(self.proc, {Mood.WORK: 0.2, Mood.BOOT: 0.5}.get(mood, 0.0))
 
@@ -219,7 +221,6 @@ class SimAgent:
     def die(self, code: int | None = None, signum: int | None = None) -> None:
         """The process ends."""
         if self.proc.alive:
-            self.mood, self.since = Mood.GONE, self.clock.t
             self.table.end(self.proc, code, signum)
 
     # -- life
@@ -398,7 +399,6 @@ class SimAgent:
 
     def key(self, name: str) -> None:
         """One key. The submit key just behind a paste is taken for a newline."""
-        self.keys.append((self.clock.t, name))
         if self.proc.stopped or self.mood in (Mood.BOOT, Mood.HUNG):
             return
         if self.mood is Mood.SHELL:
@@ -419,7 +419,7 @@ class SimAgent:
     def submit(self) -> None:
         """What stands in the composer becomes a message."""
         text, self.composer, self.draft_by_human = self.composer, "", False
-        self.received.append(text)
+        self.received.append(" ".join(text.split()))
         self.say(f"» {text.strip()[:80]}")
         if self.mood in BUSY:
             self.queue.append(text)

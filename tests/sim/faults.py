@@ -32,7 +32,6 @@ DAILY: dict[str, float] = {
     "crash": 40,
     "crash_loop": 1,
     "stopped": 6,
-    "second": 4,
     "reboot": 1.5,
     "clock_jump": 6,
     "suspend": 3,

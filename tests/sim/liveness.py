@@ -7,11 +7,12 @@ attention. What must hold is again judged by the machine alone.
 from __future__ import annotations
 
 import json
+from collections import Counter
 
-from fleet.world.world import House
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.machine import Machine, Member
 from tests.sim.oracles import Oracles
+from tests.sim.verbs import Operator
 
 STOP = 60.0  # a stubborn process set is gone by then
 HEALED = 120.0 + STOP
@@ -25,10 +26,11 @@ STALLED = frozenset({Mood.DONE, Mood.ERROR, Mood.CONTEXT, Mood.HUNG})
 class Liveness:
     """I17 I26 I33 I47 I48 I50: demanded after the storm."""
 
-    def __init__(self, machine: Machine, oracles: Oracles, house: House) -> None:
+    def __init__(self, machine: Machine, oracles: Oracles, operator: Operator) -> None:
         self._machine = machine
         self._oracles = oracles
-        self._house = house
+        self._operator = operator
+        self._house = operator.house
         self._since: float | None = None
         self._spent = False
         self._peace_wall = 0.0
@@ -38,7 +40,7 @@ class Liveness:
         """Peace begins now."""
         self._since = self._machine.clock.t
         self._peace_wall = self._machine.clock.wall() - 1.0
-        self._spent = sum(self._since - t < 3600 for t in self._oracles.fleet_starts) > 50
+        self._spent = sum(self._since - t < 3600 for t in self._oracles.starts.fleet) > 50
 
     def look(self) -> None:
         """After each tick of the peace."""
@@ -70,8 +72,10 @@ class Liveness:
     def _must_return(self, member: Member) -> None:
         self._dead.setdefault(member.name, self._machine.clock.t)
         lasted = self._lasted(self._dead[member.name])
-        window = self._oracles.limited_until.get(member.name, 0.0) - self._machine.clock.wall()
-        if window < 0 and lasted > (BUDGET if self._spent else HEALED) + max(0.0, window + PROBED if window else 0):
+        mates = [m for m in self._machine.members.values() if m.account is member.account]
+        limited = any(m.agent is not None and m.agent.alive and m.agent.mood is Mood.LIMIT for m in mates)
+        waits = limited or self._oracles.starts.window.get(member.name, 0.0) + PROBED > self._machine.clock.wall()
+        if not waits and lasted > (BUDGET if self._spent else HEALED):
             self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
 
     def _must_resume(self, member: Member, agent: SimAgent) -> None:
@@ -90,6 +94,25 @@ class Liveness:
         corrupt = [path for path in disk.files if ".corrupt-" in path]
         if corrupt:
             fail("I20", f"set aside though nothing damaged it: {corrupt}")
+        self._messages()
         view = json.loads(disk.text(self._house.path("view.json")) or "{}")
         if view.get("degraded") or view.get("config"):
             fail("I35", f"still degraded in peace: {view.get('degraded')!r} {view.get('config')!r}")
+
+    def _messages(self) -> None:
+        """I11 I39: each message is heard once a run, and one reported as delivered was heard."""
+        heard = {m.name: self._heard(m) for m in self._machine.members.values()}
+        for name, texts in heard.items():
+            for (run, text), count in Counter(texts).items():
+                if count > 1 and text.startswith("note "):
+                    self._oracles.fail("I11", f"{name} heard {text!r} {count} times in run {run}")
+        for number, sent in self._operator.sent.items():
+            receipt = self._house.requests.receipt(number)
+            proves = self._machine.members[sent.agent].persona != "plain"  # a composer to prove it by
+            if receipt and receipt["ok"] and proves and sent.text not in {t for _, t in heard[sent.agent]}:
+                self._oracles.fail("I11", f"{sent.text!r} was reported as delivered, and nobody heard it")
+
+    @staticmethod
+    def _heard(member: Member) -> list[tuple[str, str]]:
+        agent = member.agent
+        return member.heard + ([(agent.proc.run, t) for t in agent.received] if agent else [])

@@ -7,7 +7,7 @@ hands, at the very call the seed has chosen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from fleet.world.ports import Launch
@@ -34,7 +34,11 @@ class Member:
     paused: bool = False
     frozen: bool = False
     watch: str = "heal+stall"
+    resume: bool = False
     agent: SimAgent | None = None
+    conversation: str = ""  # the one its last life had
+    bad_boots: int = 0  # resumed lives in a row that never got ready
+    heard: list[tuple[str, str]] = field(default_factory=list)  # (run, message) of earlier lives
 
 
 class StillLife:
@@ -130,6 +134,8 @@ class Machine:
             session.proc.name = session.proc.exe = facts.program or "sh"
             return StillLife(self.clock.wall())
         self.lives += 1
+        if member.agent is not None:
+            member.heard += [(member.agent.proc.run, text) for text in member.agent.received]
         member.agent = SimAgent(
             facts.agent,
             PERSONAS[facts.program],

@@ -10,7 +10,6 @@ import errno
 from random import Random
 from typing import Protocol
 
-from tests.sim.agents import Mood
 from tests.sim.declared import CONFIG, Declared, toml
 from tests.sim.faults import Fault
 from tests.sim.machine import Machine, Member
@@ -23,8 +22,6 @@ class Stage(Protocol):
     def kill_watchdog(self, down_for: float) -> None: ...
 
     def stop_watchdog(self, seconds: float) -> None: ...
-
-    def second_watchdog(self) -> None: ...
 
     def verb(self, name: str, agents: list[str], rng: Random) -> None: ...
 
@@ -172,10 +169,6 @@ class Nemesis:
         """SIGSTOP to the watchdog."""
         self.stage.stop_watchdog(rng.choice((5.0, 60.0, 600.0, 3600.0)))
 
-    def second(self, _rng: Random) -> None:
-        """Somebody starts another one by hand."""
-        self.stage.second_watchdog()
-
     def reboot(self, rng: Random) -> None:
         """Power cut."""
         self.oracles.excuses.host_lost = self.machine.clock.t
@@ -300,5 +293,3 @@ class Nemesis:
     def op_send(self, rng: Random) -> None:
         self._verb("send", [self._one(rng)], rng)
 
-
-HEALTHY = frozenset(Mood) - {Mood.SHELL, Mood.WEDGE, Mood.IMPOSTER, Mood.GONE}

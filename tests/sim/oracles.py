@@ -2,26 +2,30 @@
 
 Each oracle carries the number of the promise it guards. An act is excused when the thing that forbids it
 came about after the tick began: between a look and an act there is always a moment that nobody can close.
+What a mood forbids, it forbids once the watchdog had the chance to notice: some undisturbed ticks.
 """
 
 from __future__ import annotations
 
+import json
 import signal as signals
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from fleet.world.ports import Launch
 from tests.sim.agents import BUSY, Mood, SimAgent
+from tests.sim.declared import LOG_DIR
 from tests.sim.machine import Machine, Member
 from tests.sim.processes import SimProc
 from tests.sim.tmux import SimSession
 
 DEADLY = frozenset({signals.SIGTERM, signals.SIGKILL, signals.SIGINT, signals.SIGHUP, signals.SIGQUIT})
-NOTICED = 90.0  # seconds in which a banner must have been looked at twice
-ENDED = frozenset({Mood.WEDGE, Mood.SHELL, Mood.IMPOSTER, Mood.AUTH, Mood.GONE})
+NOTICED_S = 90.0
+NOTICED_TICKS = 4
+ENDED = frozenset({Mood.WEDGE, Mood.SHELL, Mood.IMPOSTER})
 QUIET = frozenset({Mood.IDLE, Mood.DONE, Mood.WAIT, Mood.ERROR, Mood.CONTEXT, Mood.HUNG})
 SLOP = 2.0
+TAIL = 6000  # bytes of the intents file in which the cause of an act must stand
 
 
 class Violation(AssertionError):
@@ -35,10 +39,6 @@ class Policy:
     stall_idle: float = 300.0
     stall_grace: float = 180.0
     fallback: float = 300.0
-    fleet_minute: int = 10
-    fleet_hour: int = 60
-    window: float = 900.0
-    window_starts: int = 6
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Excuses:
 
 
 class Oracles:
-    """Everything that is checked while the simulation runs."""
+    """What may be done to a pane or a process, checked at every effect."""
 
     def __init__(self, machine: Machine, policy: Policy) -> None:
         self.machine = machine
@@ -60,148 +60,113 @@ class Oracles:
         self.excuses = Excuses()
         self.began = 0.0  # universe time at which the current tick began
         self.looked = False  # has this watchdog listed the fleet since it was made?
+        self.listed = False  # has it in this tick?
         self.acts: Counter[str] = Counter()
-        self.starts: dict[str, list[float]] = defaultdict(list)  # unplanned, by agent
-        self.fleet_starts: list[float] = []
-        self.owed: dict[str, float] = {}  # created against a `down`: gone again by then
-        self.ended: dict[str, str] = {}  # agent -> how its last life truly ended
-        self.limited_until: dict[str, float] = {}  # agent that died inside a window -> wall
-        self.fatal: set[str] = set()
-        self._counted = -1  # as of which change of the process table lives were counted
+        self.starts = Starts(self)
+        machine.table.on_end = self.starts.on_end
 
     def fail(self, number: str, text: str) -> NoReturn:
         """Say which promise, when, and what happened."""
         raise Violation(f"{number}: {text} (t={self.machine.clock.t:.2f}, actor {self.machine.actor})")
 
+    @property
+    def watching(self) -> bool:
+        """Is it the watchdog that acts, here and now?"""
+        return self.machine.actor == "watchdog" and not self.machine.tmux.late
+
+    def raced(self, name: str) -> bool:
+        """Did the operator lay hands on it just now?"""
+        return self.excuses.touched[name] >= self.began - 60
+
     # -- hooks
+
+    def on_tick_begun(self) -> None:
+        """A new look."""
+        self.began, self.listed = self.machine.clock.t, False
 
     def on_act(self, verb: str, session: SimSession | None, detail: str) -> None:
         """A tmux command is about to take effect, or has created something."""
-        if self.machine.actor == "second":
-            self.fail("I27", f"a second watchdog did {verb} {detail}")
         if verb == "listing":
-            self.looked = self.looked or self.machine.actor == "watchdog"
+            self.looked = self.looked or self.watching
+            self.listed = self.listed or self.watching
             return
         self.acts[verb] += 1
         if verb == "create":
-            self._before_create(detail)
+            if self.watching and not self.looked:
+                self.fail("I22", f"{detail} is created before this watchdog looked at the fleet")
+            if not self.machine.tmux.late:
+                self._has_cause("start", detail)
         elif verb == "created":
             if detail == "" and session is not None:
-                self._created(session)
+                self.starts.on_created(session)
         elif session is not None:
-            self._owned(verb, session)
-            if self.machine.actor == "watchdog" and not self.machine.tmux.late:
-                if not self.looked:
-                    self.fail("I22", f"{verb} on {session.name} before this watchdog looked at the fleet")
-                self._on_pane(verb, session, detail)
+            self._on_session(verb, session, detail)
 
     def on_signal(self, proc: SimProc, signum: int) -> None:
         """A signal is about to be delivered."""
-        if self.machine.actor == "second":
-            self.fail("I27", f"a second watchdog signalled {proc.name}")
         self.acts[f"signal {signum}"] += 1
         if proc.owner != "ours" or proc.run not in self.machine.runs:
             self.fail("I30", f"signal {signum} to {proc.name} ({proc.pid}), which is not ours")
-        if self.machine.actor != "watchdog":
-            return
         member = self.machine.members.get(proc.agent)
-        if member is not None and signum in DEADLY:
-            if member.agent is not None and member.agent.proc.run == proc.run and member.agent.alive:
-                self._justified(member, member.agent, f"signal {signum}")
-        elif (
-            member is not None and signum == signals.SIGSTOP and not member.frozen and not self._raced(member)
-        ):
+        if member is None or not self.watching:
+            return
+        self._has_cause("signal", member.name)
+        if signum in DEADLY:
+            agent = member.agent
+            if agent is not None and agent.proc.run == proc.run and agent.alive:
+                self._justified(member, agent, f"signal {signum}")
+        elif signum == signals.SIGSTOP and not member.frozen and not self.raced(member.name):
             self.fail("I23", f"{member.name} was stopped in place though nobody froze it")
 
     def on_tick_over(self) -> None:
         """Between two ticks nothing may be left that had to be undone."""
-        now = self.machine.clock.t
-        for name, deadline in list(self.owed.items()):
-            member = self.machine.members[name]
-            if member.wish == "up" or member.agent is None or not self._in_tmux(member.agent):
-                del self.owed[name]
-            elif now > deadline:
-                self.fail("I25", f"{name} was created against a `down` and still stands")
-        self.one_life_each()
-
-    # -- single promises
-
-    def one_life_each(self) -> None:
-        """I1: one live session and one live process set an agent."""
-        if self._counted == self.machine.table.changes:
+        self.starts.on_tick_over()
+        if not self.listed or self.machine.disk.fault or self.machine.tmux.hung:
             return
-        self._counted = self.machine.table.changes
-        runs: dict[str, set[str]] = defaultdict(set)
-        for proc in self.machine.table.by_pid.values():
-            if proc.agent in self.machine.members:
-                runs[proc.agent].add(proc.run)
-        for name, found in runs.items():
-            if len(found) > 1:
-                self.fail("I1", f"{name} has processes of {len(found)} runs: {sorted(found)}")
-        server = self.machine.tmux.server
-        if server is not None:
-            alive = Counter(s.proc.agent for s in server.sessions.values() if s.project and not s.dead)
-            for name, count in alive.items():
-                if count > 1 and name in self.machine.members:
-                    self.fail("I1", f"{name} has {count} live sessions")
+        for member in self.machine.members.values():
+            agent = member.agent
+            if agent is not None and agent.since < self.began:
+                held = member.paused or member.frozen or member.wish != "up" or self.raced(member.name)
+                agent.noticed = 0 if held else agent.noticed + 1
 
-    def _before_create(self, session: str) -> None:
-        if not self.looked and self.machine.actor == "watchdog" and not self.machine.tmux.late:
-            self.fail("I22", f"{session} is created before this watchdog looked at the fleet")
+    # -- panes
 
-    def _created(self, session: SimSession) -> None:
-        member = self.machine.members.get(session.proc.agent)
-        self.one_life_each()
-        if member is None:
-            return
-        now, name = self.machine.clock.t, member.name
-        if self.machine.actor != "watchdog":
-            return
-        if member.wish != "up":
-            if self.excuses.touched[name] < self.began:
-                self.fail("I25", f"{name} is created although it was taken down")
-            self.owed[name] = now + 60.0
-        if name in self.fatal and self.excuses.touched[name] < self.began:
-            self.fail("I21", f"{name} is started although it had failed for good")
-        until = self.limited_until.pop(name, 0.0)
-        if self.machine.clock.wall() < until and self.excuses.jumped < self.began - 86_400:
-            self.fail("I5", f"{name} died inside a limit window and was started before its end")
-        self._count_start(name, now)
-
-    def _count_start(self, name: str, now: float) -> None:
-        planned = now - self.excuses.touched[name] < 120
-        lost = now - max(self.excuses.server_lost, self.excuses.host_lost) < 300
-        if planned or lost or name not in self.ended:
-            return
-        mine, fleet, policy = self.starts[name], self.fleet_starts, self.policy
-        mine.append(now)
-        fleet.append(now)
-        recent = [t for t in mine if now - t < policy.window]
-        if len(recent) > 2 * policy.window_starts:  # crashes and clean exits have a tally each
-            self.fail("I21", f"{name} was started {len(recent)} times within {policy.window:.0f} s")
-        if sum(now - t < 60 for t in fleet) > policy.fleet_minute:
-            self.fail("I21", f"the fleet made more than {policy.fleet_minute} starts in a minute")
-        quiet = now - max(self.excuses.server_lost, self.excuses.host_lost) > 3600
-        if quiet and sum(now - t < 3600 for t in fleet) > policy.fleet_hour:
-            self.fail("I21", f"the fleet made more than {policy.fleet_hour} starts in an hour")
-
-    def _owned(self, verb: str, session: SimSession) -> None:
+    def _on_session(self, verb: str, session: SimSession, detail: str) -> None:
         if not session.project or session.proc.owner != "ours":
             self.fail("I2", f"{verb} on {session.name}, which is not ours")
-
-    def _on_pane(self, verb: str, session: SimSession, detail: str) -> None:
-        member = self.machine.members.get(session.proc.agent)
-        agent = session.program
+        if not self.watching:
+            return
+        if not self.looked:
+            self.fail("I22", f"{verb} on {session.name} before this watchdog looked at the fleet")
+        member, agent = self.machine.members.get(session.proc.agent), session.program
         if member is None or not isinstance(agent, SimAgent):
             return
-        if verb == "remove":
-            if agent.alive:
-                self._justified(member, agent, "remove")
-        else:
+        if verb != "remove":
+            self._has_cause(verb, member.name)
             self._may_type(verb, member, agent, detail)
+        elif agent.alive:
+            self._has_cause("", member.name)  # a start that takes its place is a cause as well
+            self._justified(member, agent, "remove")
+
+    def _has_cause(self, effect: str, who: str) -> None:
+        """I46: whatever is done stands in the intents beforehand, without an outcome yet."""
+        file = self.machine.disk.files.get(f"{LOG_DIR}/state/intents.jsonl")
+        opened: dict[str, dict[str, str]] = {}
+        for line in bytes(file.data[-TAIL:]).split(b"\n") if file else []:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if "outcome" in record:
+                opened.pop(record["id"], None)
+            else:
+                opened[record["id"]] = record
+        name = who.removeprefix("sim-")
+        if not any(i["agent"] == name and effect in (i["effect"], "") for i in opened.values()):
+            self.fail("I46", f"{effect or 'an act'} on {who} without an intent on record")
 
     def _may_type(self, verb: str, member: Member, agent: SimAgent, detail: str) -> None:
-        name = member.name
+        name, mood = member.name, agent.mood
         if verb == "paste" and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in detail):
             self.fail("I10", f"control characters were typed into {name}: {detail!r}")
         if (member.paused or member.frozen) and self.excuses.touched[name] < self.began:
@@ -210,13 +175,11 @@ class Oracles:
             self.fail("I12", f"{verb} {detail!r} on the line where a person writes, in {name}")
         if agent.since >= self.began:
             return  # it changed while we looked
-        mood = agent.mood
         if mood in (Mood.SHELL, Mood.IMPOSTER):
             self.fail("I8", f"{verb} {detail!r} into {name}, where {agent.proc.name} runs")
-        if mood in (Mood.ASK, Mood.DIALOG) and not (
-            mood is Mood.DIALOG and verb == "press" and detail == "1"
-        ):
-            self.fail("I14", f"{verb} {detail!r} into an open question of {name}")
+        if mood in (Mood.ASK, Mood.DIALOG):
+            if mood is Mood.ASK or verb != "press" or detail != "1":
+                self.fail("I14", f"{verb} {detail!r} into an open question of {name}")
         if mood in (Mood.WORK, Mood.RETRY) and not agent.persona.queues and verb == "paste":
             self.fail("I13", f"{verb} {detail!r} into {name} at work")
         if mood is Mood.STRANGE:
@@ -224,29 +187,33 @@ class Oracles:
         self._outside_window(verb, member, agent)
 
     def _outside_window(self, verb: str, member: Member, agent: SimAgent) -> None:
-        """I5: nothing is done to a limited agent before the instant its banner names."""
-        now, clock = self.machine.clock.t, self.machine.clock
-        shown = now - agent.since
-        if agent.mood is not Mood.LIMIT or shown < NOTICED or self.excuses.jumped > agent.since - 3600:
-            return
-        if self.excuses.touched[member.name] > agent.since:  # an operator who resets wants it to go on
-            return
-        printed = agent.banner
-        if printed and clock.wall() < printed:
-            self.fail("I5", f"{verb} on {member.name} {printed - clock.wall():.0f} s before its reset")
-        if not printed and shown < self.policy.fallback - SLOP:
-            self.fail("I5", f"{verb} on {member.name} {shown:.0f} s after a banner without a reset")
+        """I5: nothing is done to a limited agent, or to one of its account, before the banner's instant."""
+        mates = [m.agent for m in self.machine.members.values() if m.account is member.account and m.agent]
+        for mate in mates:
+            if mate.mood is not Mood.LIMIT or not mate.alive or not self.noticed(mate):
+                continue
+            left = mate.banner - self.machine.clock.wall()
+            shown = self.machine.clock.t - mate.since
+            if mate.banner and left > 0:
+                self.fail("I5", f"{verb} on {member.name}, {left:.0f} s before the reset that {mate.name} shows")
+            if not mate.banner and mate is agent and shown < self.policy.fallback - SLOP:
+                self.fail("I5", f"{verb} on {member.name} {shown:.0f} s after a banner without a reset")
+
+    def noticed(self, agent: SimAgent) -> bool:
+        """Must the watchdog know of this mood by now? Not if clocks or people came in between."""
+        if agent.noticed < NOTICED_TICKS or self.machine.clock.t - agent.since < NOTICED_S:
+            return False
+        return self.excuses.jumped < agent.since - 3600 and self.excuses.touched[agent.name] < agent.since
 
     def _justified(self, member: Member, agent: SimAgent, what: str) -> None:
         """I5 I7 I16 I23 I36: a living agent is only stopped for a reason that is true."""
-        if self._raced(member) or member.wish == "down" or agent.proc.run in self.machine.condemned:
-            return
         mood, now, policy = agent.mood, self.machine.clock.t, self.policy
+        if self.raced(member.name) or member.wish == "down" or agent.proc.run in self.machine.condemned:
+            return
         if mood in ENDED or agent.since >= self.began:
             return
         idle = now - agent.since
         if mood is Mood.LIMIT:
-            self._outside_window(what, member, agent)
             self.fail("I5", f"{what} on {member.name}, which is limited")
         if mood in BUSY:
             self.fail("I16", f"{what} on {member.name}, which is at work ({mood}) for {idle:.0f} s")
@@ -254,19 +221,119 @@ class Oracles:
             waits = agent.until + policy.stall_grace - self.machine.clock.wall() if mood is Mood.WAIT else 0.0
             if waits > SLOP and agent.until:
                 self.fail("I16", f"{what} on {member.name}, which waits {waits:.0f} s more by its own word")
+            self.machine.condemned.add(agent.proc.run)  # the stop goes on, whatever it does meanwhile
             return
         if mood is Mood.STRANGE:
             self.fail("I7", f"{what} on {member.name}, whose screen nobody can read")
         self.fail("I23", f"{what} on {member.name}, healthy ({mood}) for {idle:.0f} s")
 
-    def _raced(self, member: Member) -> bool:
-        return self.excuses.touched[member.name] >= self.began - 60
 
-    def _in_tmux(self, agent: SimAgent) -> bool:
-        server = self.machine.tmux.server
-        return server is not None and agent.session in server.sessions.values()
+class Starts:
+    """What may be started, how often, and in what state of the world."""
 
+    WINDOW_S, WINDOW_STARTS = 900.0, 10  # five of each tally, crashes and clean exits
+    MINUTE, HOUR = 10, 60
 
-def wanted(launch: Launch) -> str:
-    """The session a launch asks for."""
-    return launch.session
+    def __init__(self, oracles: Oracles) -> None:
+        self._o = oracles
+        self._machine = oracles.machine
+        self._mine: dict[str, list[float]] = defaultdict(list)
+        self.fleet: list[float] = []
+        self._owed: dict[str, float] = {}  # created against a `down`: gone again by then
+        self.window: dict[str, float] = {}  # died inside a limit window: its end, wall
+        self._fatal: dict[str, float] = {}  # failed for good, as a person would judge: since when
+        self._counted = -1
+
+    def on_end(self, proc: SimProc, _code: int | None, _signum: int | None) -> None:
+        """A process is gone; if it was an agent, its last mood says what may follow."""
+        member = self._machine.members.get(proc.agent)
+        agent = member.agent if member is not None else None
+        if member is None or agent is None or agent.proc is not proc:
+            return
+        noticed = self._o.noticed(agent)
+        if agent.mood is Mood.LIMIT and noticed and agent.banner:
+            self.window[member.name] = agent.banner
+        if agent.mood is Mood.AUTH and noticed and member.watch != "none":
+            self._fatal[member.name] = self._machine.clock.t
+        if agent.resumed:
+            member.bad_boots = 0 if agent.was_ready else member.bad_boots + 1
+
+    def on_created(self, session: SimSession) -> None:
+        """A session has just come to life."""
+        self._counted = -1
+        self.one_life_each()
+        member = self._machine.members.get(session.proc.agent)
+        if member is None or member.agent is None:
+            return
+        self._same_conversation(member, member.agent)
+        if self._o.watching:
+            self._wanted(member)
+            self._in_budget(member.name)
+
+    def _same_conversation(self, member: Member, agent: SimAgent) -> None:
+        if member.resume and member.conversation and agent.conversation != member.conversation:
+            if member.bad_boots < 2:
+                self._o.fail("I18", f"{member.name} begins anew although {member.conversation} is on record")
+            member.bad_boots = 0
+        member.conversation = agent.conversation or member.conversation
+
+    def _wanted(self, member: Member) -> None:
+        o, name, now = self._o, member.name, self._machine.clock.t
+        if member.wish != "up":
+            if o.excuses.touched[name] < o.began:
+                o.fail("I25", f"{name} is created although it was taken down")
+            self._owed[name] = now + 60.0
+        if o.excuses.touched[name] < self._fatal.get(name, -1e9):
+            o.fail("I21", f"{name} is started although its credentials were refused for good")
+        self._fatal.pop(name, None)
+        until = self.window.pop(name, 0.0)
+        if self._machine.clock.wall() < until and o.excuses.touched[name] < o.began - 86_400:
+            if o.excuses.jumped < now - 86_400:
+                o.fail("I5", f"{name} died inside a limit window and was started before its end")
+
+    def _in_budget(self, name: str) -> None:
+        o, now = self._o, self._machine.clock.t
+        lost = max(o.excuses.server_lost, o.excuses.host_lost)
+        if o.raced(name) or now - o.excuses.touched[name] < 120:
+            self._mine[name].clear()  # the operator forgave it everything
+            return
+        if now - lost < 300:
+            return
+        mine, fleet = self._mine[name], self.fleet
+        mine.append(now)
+        fleet.append(now)
+        recent = sum(now - t < self.WINDOW_S for t in mine)
+        if recent > self.WINDOW_STARTS:
+            o.fail("I21", f"{name} was started {recent} times within {self.WINDOW_S:.0f} s")
+        if sum(now - t < 60 for t in fleet) > self.MINUTE:
+            o.fail("I21", f"the fleet made more than {self.MINUTE} starts in a minute")
+        if now - lost > 3600 and sum(now - t < 3600 for t in fleet) > self.HOUR:
+            o.fail("I21", f"the fleet made more than {self.HOUR} starts in an hour")
+
+    def on_tick_over(self) -> None:
+        """I1, and I25: what raced with a `down` is gone a moment later."""
+        self.one_life_each()
+        for name, deadline in list(self._owed.items()):
+            member = self._machine.members[name]
+            if member.wish == "up" or member.agent is None or not member.agent.alive:
+                del self._owed[name]
+            elif self._machine.clock.t > deadline and not self._machine.tmux.hung:
+                self._o.fail("I25", f"{name} was created against a `down` and still runs")
+
+    def one_life_each(self) -> None:
+        """I1 and I29: one live session and one live process set an agent, nobody left of an old run."""
+        if self._counted == self._machine.table.changes:
+            return
+        self._counted = self._machine.table.changes
+        runs: dict[str, set[str]] = defaultdict(set)
+        for proc in self._machine.table.by_pid.values():
+            if proc.agent in self._machine.members:
+                runs[proc.agent].add(proc.run)
+        for name, found in runs.items():
+            if len(found) > 1:
+                self._o.fail("I1", f"{name} has processes of {len(found)} runs: {sorted(found)}")
+        server = self._machine.tmux.server
+        sessions = server.sessions.values() if server is not None else ()
+        for name, count in Counter(s.proc.agent for s in sessions if s.project and not s.dead).items():
+            if count > 1 and name in self._machine.members:
+                self._o.fail("I1", f"{name} has {count} live sessions")

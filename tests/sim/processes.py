@@ -68,6 +68,7 @@ class ProcessTable:
         self._last = FIRST_PID + rng.randrange(100)
         self.by_pid: dict[int, SimProc] = {}
         self.changes = 0  # how often somebody came or went
+        self.on_end: Callable[[SimProc, int | None, int | None], None] = lambda _proc, _code, _signum: None
 
     def spawn(self, name: str, parent: SimProc | None = None, *, session_leader: bool = False) -> SimProc:
         """A new process under the next free pid; a child inherits session, run and owner."""
@@ -106,6 +107,7 @@ class ProcessTable:
         for child in self.by_pid.values():
             if child.ppid == proc.pid:
                 child.ppid = 1
+        self.on_end(proc, code, signum)
         if proc.on_exit is not None:
             proc.on_exit(code, signum)
 

@@ -114,7 +114,7 @@ class Simulation:
         self.fleet = parsed(toml(declared), CONFIG)
         self._draw = Random(f"{seed}/draw")
         self.operator = Operator(self.machine, self.world("operator"), self.fleet, self._later)
-        self.liveness = Liveness(self.machine, self.oracles, self.operator.house)
+        self.liveness = Liveness(self.machine, self.oracles, self.operator)
         self._last_second = (-1, 0)
         self._marked: dict[str, Judgement] = {}
 
@@ -134,7 +134,7 @@ class Simulation:
             )
             declared.append(one)
             shared = accounts.setdefault(account or one.name, Account())
-            self.machine.members[one.name] = Member(one.name, backend, shared, watch=one.watch)
+            self.machine.members[one.name] = Member(one.name, backend, shared, watch=one.watch, resume=one.resume)
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
         self.machine.disk.put(CONFIG, toml(declared).encode(), 0o644)
         self.machine.disk.put(f"{PROJECT_DIR}/wake.md", b"Have a look whether anything is left to do.\n")
@@ -191,12 +191,6 @@ class Simulation:
             due = clock.next_event()
             clock.advance_to(self.stopped_until if due is None else min(due, self.stopped_until))
 
-    def second_watchdog(self) -> None:
-        """Another one is started; the lock is held by the first, so it must not get as far as an effect."""
-        if not self.alive:
-            return
-        # The lock itself is a kernel object and is proved on the real one; here its holder decides.
-
     def verb(self, name: str, agents: list[str], rng: Random) -> None:
         """One of the operator's verbs."""
         self.touched = agents
@@ -226,7 +220,7 @@ class Simulation:
     def _open(self) -> None:
         self.machine.actor = "watchdog"
         self.oracles.looked = False
-        self.oracles.began = self.machine.clock.t
+        self.oracles.on_tick_begun()
         self.lock.depth = 0
         self.watchdog = Watchdog(self.world("watchdog"), CONFIG, parsed)
         self.machine.in_tick = True
@@ -302,7 +296,7 @@ class Simulation:
         assert watchdog is not None
         machine.clock.advance_to(machine.clock.t + TICK_COST)
         machine.actor, machine.in_tick = "watchdog", True
-        self.oracles.began = machine.clock.t
+        self.oracles.on_tick_begun()
         self.report.ticks += 1
         self._spins()
         try:

@@ -107,6 +107,11 @@ class TmuxMachine:
         self.server: SimServer | None = None
         self.late = False  # a command whose client gave up is carried out right now
 
+    @property
+    def hung(self) -> bool:
+        """Does nobody get an answer?"""
+        return self.server is not None and self.server.hung
+
     def found(self) -> SimServer:
         """Start a server if there is none; ids begin at zero again."""
         if self.server is None:
