@@ -14,7 +14,7 @@ Regions a pattern may name:
   composer  the composer's first line
   box       the second of two boxes in a row, with nothing said below: where boxed CLIs show an error
   dialog    the text of an open dialog
-  end       the last lines of a program that is gone
+  end       the last words on a screen without composer or dialog; if the program is gone they say why
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     if _SHELL.match(lines[-1]):
         return Reading(ScreenState.SHELL, "shell", _evidence(lines[-1]), content_hash=_still(lines))
     parts = profile.layout.cut(lines)
-    state, pattern, line, until = _verdict(profile, parts, now, zone)
+    state, pattern, line, until = _verdict(profile, parts, lines, now, zone)
     dialog = _dialog(profile, parts.dialog) if parts.dialog else None
     if dialog and state is not ScreenState.LIMITED and state is not ScreenState.AUTH:
         state, pattern, line = ScreenState.ASKING, dialog.name, _first(parts.dialog)
@@ -149,9 +149,11 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
 
 
 def _verdict(
-    profile: _Profile, parts: Parts, now: float, zone: str
+    profile: _Profile, parts: Parts, lines: list[str], now: float, zone: str
 ) -> tuple[ScreenState, str, str, float | None]:
     regions = _regions(parts)
+    if parts.composer is None and not parts.dialog:
+        regions["end"] = _last_words(lines)
     for rule in profile.rules:
         for text in regions.get(rule.region, ()):
             if rule.search(text) and not (rule.unless and rule.unless(text)):
@@ -241,13 +243,17 @@ def _read_contract(profile: _Profile, lines: list[str], now: float, zone: str) -
 
 def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
     """The program is gone; its last words may say why."""
-    words = "\n".join([line for line in lines[:-1] if line][-LAST_WORDS:])
+    words = "\n".join(_last_words(lines[:-1]))
     for rule in profile.rules:
         found = rule.search(words) if rule.region == "end" else None
         if found:
             line = words[words.rfind("\n", 0, found.start()) + 1 :].split("\n")[0]
-            return Reading(rule.state, rule.name, _evidence(line), content_hash=_still(lines))
+            return Reading(ScreenState.DEAD, rule.name, _evidence(line), content_hash=_still(lines))
     return Reading(ScreenState.DEAD, "exited", _evidence(words or gone[0]), content_hash=_still(lines))
+
+
+def _last_words(lines: list[str]) -> list[str]:
+    return [line for line in lines if line][-LAST_WORDS:]
 
 
 def _dialog(profile: _Profile, text: str) -> Dialog:

@@ -1,6 +1,8 @@
 """Check that screens are still read right: every shipped profile against its recorded screens.
 
-Needs no config, no network and no agent CLI.
+Needs no config, no network and no agent CLI. --live NAME drives the installed CLI itself (claude, codex or
+opencode) through start, work, tool, queue, limit, error, resume and quit, against a scripted model server
+on the loopback, and reports which lines of the profile no longer hold.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from fleet.cli.common import Io
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How much to tell."""
     parser.add_argument("-v", "--verbose", action="store_true", help="also list what passed")
+    parser.add_argument(
+        "--live", metavar="NAME", help="drive this CLI itself; needs tmux, and npm to install it"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when every recorded screen is read as it was labelled."""
-    results = selftest.run(args.verbose)
+    results = drive(args.live, io, quiet=args.json) if args.live else selftest.run(args.verbose)
     failed = [result for result in results if not result.ok]
     if args.json:
         rows = [{"name": r.name, "ok": r.ok, "detail": r.detail} for r in results]
@@ -30,3 +35,25 @@ def run(args: argparse.Namespace, io: Io) -> int:
         )
     io.print(f"selftest: {len(results) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
+
+
+def drive(cli: str, io: Io, *, quiet: bool) -> list[Result]:
+    """The drill lies with the live tests of the engine's checkout."""
+    path = os.path.join(ENGINE, "tests", "live", "drill.py")
+    spec = importlib.util.spec_from_file_location("drill", path)
+    if spec is None or spec.loader is None or not os.path.exists(path):
+        raise Fail(f"this engine has no {path}", hint="use a checkout of the engine")
+    drill = importlib.util.module_from_spec(spec)
+    sys.modules["drill"] = drill
+    spec.loader.exec_module(drill)
+    if cli not in drill.WAYS:
+        raise Fail(
+            f"there is no live drill for {clean(cli)!r}", hint=f"one of {', '.join(drill.WAYS)}", code=2
+        )
+
+    def tell(result: Result) -> None:
+        if not quiet:
+            io.note(f"{'ok  ' if result.ok else 'FAIL'} {result.name} ({result.got})")
+
+    results: list[Result] = drill.run(cli, tell)
+    return results

@@ -6,9 +6,12 @@ up unattended, an environment made from nothing, and panes on a private tmux soc
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import time
 import uuid
@@ -72,7 +75,9 @@ class Home:
         answers = {"approved": [KEY[-20:]], "rejected": []}
         self.write(
             ".claude.json",
-            json.dumps({"hasCompletedOnboarding": True, "customApiKeyResponses": answers, "projects": trusted}),
+            json.dumps(
+                {"hasCompletedOnboarding": True, "customApiKeyResponses": answers, "projects": trusted}
+            ),
         )
         self.write(".claude/settings.json", json.dumps({"skipDangerousModePermissionPrompt": True}))
         model = {"name": "Loop Model", "limit": {"context": 200000, "output": 8192}}
@@ -93,9 +98,21 @@ class Home:
             f'env_key = "LOOP_KEY"\n{projects}',
         )
 
+    def close(self) -> None:
+        """End what outlives its pane: codex leaves daemons behind, whose pids it writes down."""
+        folder = os.path.join(self.root, ".codex", "app-server-daemon")
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.endswith(".pid"):
+                with contextlib.suppress(OSError, ValueError):
+                    with open(os.path.join(folder, name), encoding="utf-8") as file:
+                        text = file.read()
+                    os.kill(int(re.search(r"\d+", text)[0]), signal.SIGTERM)
+
     def environment(self, *, subscription: bool = False) -> dict[str, str]:
         """Everything the CLIs need and nothing else; with a made-up login instead of a key if asked."""
-        login = {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"} if subscription else {"ANTHROPIC_API_KEY": KEY}
+        login = (
+            {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-dummy"} if subscription else {"ANTHROPIC_API_KEY": KEY}
+        )
         return {
             "PATH": os.environ["PATH"],
             "HOME": self.root,
@@ -152,7 +169,9 @@ class Panes:
         time.sleep(gap)  # a program that gets text and Enter in one read takes the Enter for a newline
         self.press(name, "Enter")
 
-    def until(self, name: str, true: Callable[[str], object], timeout: float = 30.0, poll: float = 0.2) -> str:
+    def until(
+        self, name: str, true: Callable[[str], object], timeout: float = 30.0, poll: float = 0.2
+    ) -> str:
         """The first screen for which this holds; the last one seen, in the error, when none did."""
         end = time.monotonic() + timeout
         while True:

@@ -9,7 +9,7 @@ they offer no tools) are always answered plainly, so that a scripted fault hits 
   thinking "..."        said first, as thought  tool {name, input}  asked for after the text
   after {behaviour}     the answer to the tool's result     usage {input, output, cache_read, cache_write}
   status n              an HTTP error with headers {} and error {type, message, ...}
-  cut n                 the connection drops after n pieces   stall [n, s]  silence of s seconds after n pieces
+  cut n                 the connection drops after n pieces    stall [n, s]  silence after n pieces
 
 POST /__control {"queue": [..], "sticky": {..} or null, "clear": true}; GET /__log lists what was asked.
 """
@@ -23,7 +23,7 @@ import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 Json = dict[str, Any]
 
@@ -134,12 +134,9 @@ def pieces(behaviour: Json, text: str) -> Any:
 
 
 def usage_of(behaviour: Json) -> tuple[int, int, int, int]:
-    usage = behaviour.get("usage", {})
-    counts = (
-        usage.get(k, d) for k, d in (("input", 100), ("output", 20), ("cache_read", 0), ("cache_write", 0))
-    )
-    a, b, c, d = counts
-    return a, b, c, d
+    """Input, output, cache reads and cache writes."""
+    usage = {"input": 100, "output": 20, "cache_read": 0, "cache_write": 0} | behaviour.get("usage", {})
+    return usage["input"], usage["output"], usage["cache_read"], usage["cache_write"]
 
 
 def short(prefix: str) -> str:
@@ -150,13 +147,8 @@ def messages(behaviour: Json, body: Json) -> Any:
     """Anthropic Messages as server-sent events."""
     read, wrote, hit, kept = usage_of(behaviour)
     usage = {"input_tokens": read, "cache_read_input_tokens": hit, "cache_creation_input_tokens": kept}
-    head = {
-        "id": short("msg_"),
-        "type": "message",
-        "role": "assistant",
-        "model": body.get("model"),
-        "content": [],
-    }
+    head = {"id": short("msg_"), "type": "message", "role": "assistant", "model": body.get("model")}
+    head |= {"content": []}
     head |= {"stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
     yield "message_start", {"message": head}
     index = 0
@@ -356,7 +348,7 @@ class Server:
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
