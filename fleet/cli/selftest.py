@@ -8,9 +8,13 @@ on the loopback, and reports which lines of the profile no longer hold.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
+import sys
 
 from fleet.backends import selftest
-from fleet.cli.common import Io
+from fleet.backends.selftest import Result
+from fleet.cli.common import ENGINE, Fail, Io, clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
