@@ -93,6 +93,7 @@ class Watchdog:
         self._wakes: dict[str, float] = {}
         self._pulse = Pulse()
         self._resumed = 0
+        self._faulty = False
         self._loop_state = LoopState()
         self.watched_sessions: set[str] = set()
 
@@ -140,6 +141,7 @@ class Watchdog:
     def tick(self) -> float:
         """One look and what follows from it; returns the seconds until the next one is due."""
         self.count += 1
+        self._faulty = False
         now = self.ages.now()
         jump = self.ages.jumped(self._pulse.slept)
         if jump:
@@ -175,7 +177,8 @@ class Watchdog:
         if heavy:
             self._pulse.heavy = now.steady
             self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
-            self._guard("tidying", self._tidy)
+            self._guard("tidying", lambda: self._tidy(fleet))
+        self._recover()
         self._show(fleet, todo, look, now)
         self._resumed = max(0, self._resumed - 1)
         return self._sleep(fleet, now)
@@ -530,17 +533,23 @@ class Watchdog:
         self.fleet_memory = replace(self.fleet_memory, steady=now.steady, wall=now.wall)
         self.records.save_fleet(self.fleet_memory)
 
-    def _tidy(self) -> None:
+    def _tidy(self, fleet: Fleet) -> None:
         self.house.intents.settle()
         self.house.store.tidy()
-        if self.degraded and not self.house.events.trouble:
-            self.degraded = ""
-            self._record("watchdog.recovered", "", "everything can be looked at and written again")
+        for session in (fleet.watchdog_session, *(s.session for s in fleet.members)):
+            self.world.rotate(f"{self.house.logs_dir}/{session}.log")
 
     def _degrade(self, why: str) -> None:
+        """Something cannot be looked at or written; said once, and taken back by a tick without a fault."""
+        self._faulty = True
         if why != self.degraded:
             self.degraded = why
             self._record("watchdog.degraded", "", why)
+
+    def _recover(self) -> None:
+        if self.degraded and not self._faulty and not self.house.events.trouble:
+            self.degraded = ""
+            self._record("watchdog.recovered", "", "everything can be looked at and written again")
 
     def _record(self, kind: str, agent: str, reason: str) -> None:
         if not self.observe:

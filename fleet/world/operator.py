@@ -237,13 +237,9 @@ class Operator:
         return tuple(r.id for r in runs if r is not None)
 
     def end_server(self) -> None:
-        """A private server that holds nothing any more is ended too."""
-        if self.fleet.tmux_socket == "default":
-            return
+        """A private server that holds nothing any more ends too."""
         with contextlib.suppress(Unavailable):
-            listing = self.listing()
-            if listing.server is not None and not listing.panes and not listing.foreign:
-                self.server.ask(("kill-server",))
+            self.server.retire()
 
     def _sweep(self, dead: Sequence[PaneView]) -> None:
         if dead:

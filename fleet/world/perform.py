@@ -19,7 +19,7 @@ from fleet.core.model import AgentSpec, Fleet, ServiceSpec
 from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
 from fleet.journal.intents import Intent
-from fleet.world.launch import compose, compose_service, server_env
+from fleet.world.launch import agent_env, compose, compose_service, server_env, service_env
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
@@ -146,7 +146,7 @@ class Performer:
             self.records.save_run(run)
         except NoPrompt as error:
             return Done(ok=False, why=str(error), fatal=True)
-        env = server_env(fleet, self.world.environ)
+        env = _share(fleet, spec, self.world.environ)
         return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
 
     def _agent_files(
@@ -285,6 +285,13 @@ class Performer:
             self.house.path(f"unread/{action.ref.session}.txt"), screen.encode(), sync=False
         )
         return Done(ok=True)
+
+
+def _share(fleet: Fleet, spec: AgentSpec | ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
+    """What of our environment this one may see: a pane is given its own share and no other's."""
+    if isinstance(spec, ServiceSpec):
+        return service_env(spec, environ)
+    return agent_env(spec, fleet.backend_of(spec), environ)
 
 
 def fingerprint(fleet: Fleet, spec: AgentSpec | ServiceSpec) -> str:

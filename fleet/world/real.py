@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
@@ -15,7 +16,10 @@ from fleet.world.launch import preflight
 from fleet.world.ports import Tmux
 from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
+from fleet.world.tmux import rotate
 from fleet.world.world import World
+
+LOG_CAP = 5 << 20
 
 
 def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
@@ -38,7 +42,13 @@ def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
         environ=environ,
         zone=host_zone(),
         uid=os.geteuid(),
+        rotate=_rotate,
     )
+
+
+def _rotate(path: str) -> None:
+    with contextlib.suppress(OSError):  # a log is not worth a heal
+        rotate(path, LOG_CAP)
 
 
 def _holds(hold: Hold) -> bool:

@@ -21,6 +21,10 @@ def _no_point(_name: str) -> None:
     """Nobody wants to know that we passed here."""
 
 
+def _no_rotation(_path: str) -> None:
+    """Logs that nobody writes need no rotation."""
+
+
 @dataclass(slots=True)
 class World:
     """Ports, and the few questions about this machine that fit none of them."""
@@ -36,6 +40,7 @@ class World:
     environ: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""  # the host's time zone, for banners that name none
     uid: int = -1
+    rotate: Callable[[str], None] = _no_rotation  # keep a session's log within bounds
     point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there
 
 
