@@ -7,7 +7,6 @@ is continued by the next one without repeating or losing an effect.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -404,13 +403,15 @@ class Watchdog:
         """A text that lies in a file is known on the screen by its end, like any other."""
         if all(m.tail or not m.file for m in memory.outbox):
             return memory
-        outbox = []
-        for message in memory.outbox:
-            if message.file and not message.tail:
-                with contextlib.suppress(OSError):
-                    message = replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
-            outbox.append(message)
-        return replace(memory, outbox=tuple(outbox))
+        return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
+
+    def _with_tail(self, message: Message) -> Message:
+        if message.tail or not message.file:
+            return message
+        try:
+            return replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
+        except OSError:
+            return message
 
     def _act(self, spec: Spec, action: Action, now: Moment) -> None:
         message: Message | None = None

@@ -7,7 +7,7 @@ start needs are written before tmux is asked; what the operator wants is read on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.backends.adapters import settings as hooks
