@@ -84,6 +84,11 @@ class Project:
             argv, capture_output=True, text=True, check=False, timeout=10, env=self.env()
         ).stdout
 
+    def pid(self, name: str) -> int:
+        """The process in a member's pane, asked of tmux: cheaper than `status`. 0 when there is none."""
+        said = self.tmux("list-panes", "-t", f"={self.prefix}{name}:", "-F", "#{pane_dead} #{pane_pid}").split()
+        return int(said[1]) if said[:1] == ["0"] else 0
+
     def events(self, kind: str = "", agent: str = "") -> list[dict[str, Any]]:
         """The record so far."""
         path = self.log_dir / "events.jsonl"
