@@ -19,7 +19,7 @@ def ask(
     asked = {name: operator.house.requests.submit(kind, name, args) for name in names}
     receipts: dict[str, dict[str, Any]] = {}
     deadline = time.monotonic() + timeout
-    step = _stepper(operator, names)
+    step = _Stepper(operator, names)
     try:
         while len(receipts) < len(asked):
             step.wait()
@@ -62,7 +62,7 @@ def pardon(operator: Operator, names: Collection[str]) -> None:
             operator.records.save(name, spec.session, forget(memory, operator.world.clock.wall()), 0.0)
 
 
-class _stepper:
+class _Stepper:
     """Waits for a running watchdog, or ticks one of its own."""
 
     def __init__(self, operator: Operator, names: Collection[str]) -> None:

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     for name in args.names:
         session_of(fleet, name)
     if not os.path.isdir(os.path.join(fleet.log_dir, "state")):
-        return _report(_nothing(), False, io, as_json=args.json)
+        return _report(_nothing(), io, dog=False, as_json=args.json)
     operator = Operator(fleet)
     if args.names:
         return _some(operator, list(dict.fromkeys(args.names)), io, as_json=args.json)
@@ -51,7 +51,7 @@ def _all(operator: Operator, io: Io, *, as_json: bool) -> int:
         stopped = operator.stop(panes, runs=operator.known_runs())
         operator.end_server()
     operator.house.events.record("desired.changed", reason="down")
-    return _report(stopped, dog, io, as_json=as_json)
+    return _report(stopped, io, dog=dog, as_json=as_json)
 
 
 def _some(operator: Operator, names: Sequence[str], io: Io, *, as_json: bool) -> int:
@@ -62,13 +62,13 @@ def _some(operator: Operator, names: Sequence[str], io: Io, *, as_json: bool) ->
     members = [n for n in names if n != WATCHDOG]
     sessions = {s.session for s in operator.fleet.members if s.name in members}
     if not members:
-        return _report(_nothing(), dog, io, as_json=as_json)
+        return _report(_nothing(), io, dog=dog, as_json=as_json)
     with operator.holding(members, "down", Want.DOWN):
         panes = [p for s, p in operator.panes().items() if s in sessions]
         gone = [r.id for s in sessions if (r := operator.records.run(s)) is not None]
         stopped = operator.stop(panes, runs=gone)
     operator.house.events.record("desired.changed", reason=f"down {' '.join(members)}")
-    return _report(stopped, dog, io, as_json=as_json)
+    return _report(stopped, io, dog=dog, as_json=as_json)
 
 
 def everybody(fleet: Fleet, operator: Operator) -> list[str]:
@@ -83,7 +83,7 @@ def _nothing() -> Stopped:
     return Stopped()
 
 
-def _report(stopped: Stopped, dog: bool, io: Io, *, as_json: bool) -> int:
+def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool) -> int:
     fine = not stopped.survivors and not stopped.left
     if as_json:
         io.json(

@@ -1,4 +1,4 @@
-"""Why an agent is in its state, by which evidence, what decided, what else was considered, and what comes next."""
+"""Why an agent is in its state: the evidence, what decided, what else was considered, what comes next."""
 
 from __future__ import annotations
 

@@ -257,7 +257,8 @@ def _problems(blind: str, view: dict[str, Any], dog: dict[str, Any], rows: list[
         problems.append(f"watchdog: no sign of life for {dog['age']} s: run `agents.py ensure`")
     if dog["version"] and dog["version"] != _version():
         problems.append(
-            f"watchdog: runs version {dog['version']}, this engine is {_version()}: `down watchdog`, then `up`"
+            f"watchdog: runs version {dog['version']}, this engine is {_version()}:"
+            " `down watchdog`, then `up`"
         )
     if dog["state"] != "stopped":
         problems += [str(p) for p in view.get("problems", ())]

@@ -6,6 +6,7 @@ With --observe it only prints what it would do.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -89,7 +90,7 @@ class _Loop:
         self.dog = Watchdog(
             world,
             path,
-            lambda text, where: config.parse(text, where),
+            config.parse,
             govern=lambda w, house: LoopKeeper(w, house, self.jobs),
         )
         self.watched_jobs: set[str] = set()
@@ -178,14 +179,10 @@ class _Loop:
 
     def _report(self, fault: Exception) -> None:
         text = "".join(traceback.format_exception(fault))
-        try:
+        with contextlib.suppress(OSError):
             self.dog.house.events.record("watchdog.step_failed", reason=repr(fault), trace=text[-4000:])
-        except OSError:
-            pass
-        try:
+        with contextlib.suppress(OSError):
             self.io.error(f"a tick failed and is tried again: {fault!r}")
-        except OSError:
-            pass
 
 
 def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:

@@ -7,12 +7,12 @@ calls `override`: what it does follows from the file alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fleet.core.record import replace
 
 from fleet.config.problems import ConfigError, Problem, Report, nearest
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import AgentSpec, Fleet
+from fleet.core.record import replace
 
 _MODEL = "AGENT_MODEL_"
 _BACKEND = "AGENT_BACKEND_"

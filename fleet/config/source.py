@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from fleet.core.record import replace
 from typing import Any
 
 from fleet.config import toml
 from fleet.config.build import Build
 from fleet.config.problems import ConfigError, Problem, Report, placed
 from fleet.core.model import Fleet
+from fleet.core.record import replace
 
 FILE_NAME = "agents.toml"
 SIZE_CAP = 256 * 1024

@@ -80,9 +80,9 @@ class Asks:
 
 
 def forget(memory: AgentMemory, wall: float) -> AgentMemory:
-    """As if it had never failed. A limit window ends here and now; forgotten, its old banner would arm it again."""
+    """As if it had never failed. A limit window ends now; forgotten, its old banner would arm it again."""
     limit = replace(memory.limit, until=wall, probed=0.0, probes=0, source=OPERATOR) if memory.limit else None
     return replace(
-        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=limit, limit_hint=0.0,
-        bad_resumes=0, presses=0, pressed="", kept="",
+        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=limit,
+        limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

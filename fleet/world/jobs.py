@@ -196,7 +196,7 @@ class Jobs:
 
     def _sweep(self) -> None:
         """End what an earlier supervisor left running."""
-        assert self._disk is not None  # noqa: S101
+        assert self._disk is not None
         for name in self._disk.names(self._records):
             path = f"{self._records}/{name}"
             with contextlib.suppress(OSError, ValueError):

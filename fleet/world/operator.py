@@ -168,7 +168,7 @@ class Operator:
         return results
 
     def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str]:
-        """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or begin anew."""
+        """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or anew."""
         loop = self.fleet.loop
         if loop is None:
             return "", "there is no [loop]"

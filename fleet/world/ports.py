@@ -95,8 +95,10 @@ class Disk(Protocol):
         """A regular file's bytes, never following a link; OSError when it is larger than the cap."""
 
     def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
-        """Durable and atomic: temp file, fsync, rename, fsync of the directory. Without `sync` only atomic:
-        for what a crash of the machine makes worthless anyway."""
+        """Durable and atomic: temp file, fsync, rename, fsync of the directory.
+
+        Without `sync` only atomic: for what a crash of the machine makes worthless anyway.
+        """
 
     def append(self, path: str, data: bytes, *, sync: bool) -> None: ...
 

@@ -77,7 +77,7 @@ class Reloader:
         if old is not None:
             for key in ("session_prefix", "log_dir", "tmux_socket", "project_id"):
                 if getattr(old, key) != getattr(fleet, key):
-                    why = f"{key} was changed under a running fleet; run `down` with the old file first, then `up`"
+                    why = f"{key} was changed under a running fleet; `down` with the old file first, then `up`"
                     return self._reject(why)
             lost = len({a.name for a in old.agents} - {a.name for a in fleet.agents})
             if lost >= LEAST_LOST and lost * 2 > len(old.agents):
@@ -87,7 +87,8 @@ class Reloader:
                     self.again_in = SHRUNK_S - waited
                     return self._tell(
                         "config.shrunk",
-                        f"{lost} of {len(old.agents)} agents are gone from the file; believed in {SHRUNK_S - waited:.0f} s",
+                        f"{lost} of {len(old.agents)} agents are gone from the file;"
+                        f" believed in {SHRUNK_S - waited:.0f} s",
                     )
         self.fleet, self._digest, self._suspect = fleet, digest, ("", 0.0)
         recovered = bool(self.problem)

@@ -192,7 +192,7 @@ class Senses:
         fleet: Fleet,
         spec: Spec,
         pane: PaneView | None,
-        foreign: bool,
+        foreign: bool,  # noqa: FBT001 - one of ten facts, all in the order of the look
         memory: AgentMemory,
         lost_at: float,
         intent: Intent,
@@ -227,7 +227,8 @@ class Senses:
         left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
         auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
         found = AgentSeen(
-            pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left, intent=intent,
+            pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left,
+            intent=intent,
             auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
         )  # fmt: skip
         if self._ears is None or not backend.signals:
@@ -315,7 +316,8 @@ class Senses:
         """Did anything change that a rule looks at?"""
         pane = seen.pane
         key = (
-            seen.blind, pane.ref if pane else None, pane.dead if pane else None, pane.exit_code if pane else None,
+            seen.blind, pane.ref if pane else None, pane.dead if pane else None,
+            pane.exit_code if pane else None,
             pane.in_mode if pane else None, seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent,
             seen.foreign, seen.server_lost, seen.working, seen.asked, seen.limit, seen.receipt,
         )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -99,14 +98,24 @@ class Home:
         )
 
     def close(self) -> None:
-        """End what outlives its pane: codex leaves daemons behind, whose pids it writes down."""
-        folder = os.path.join(self.root, ".codex", "app-server-daemon")
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name.endswith(".pid"):
-                with contextlib.suppress(OSError, ValueError):
-                    with open(os.path.join(folder, name), encoding="utf-8") as file:
-                        text = file.read()
-                    os.kill(int(re.search(r"\d+", text)[0]), signal.SIGTERM)
+        """End what outlives its pane. Codex leaves daemons behind; whoever has this HOME is ours."""
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + 3.0
+            while (left := self.inhabitants()) and time.monotonic() < end:
+                for pid in left:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signum)
+                time.sleep(0.2)
+
+    def inhabitants(self) -> list[int]:
+        """Processes that live in this home."""
+        mark = f"HOME={self.root}".encode()
+        found = []
+        for pid in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(pid))
+        return found
 
     def environment(self, *, subscription: bool = False) -> dict[str, str]:
         """Everything the CLIs need and nothing else; with a made-up login instead of a key if asked."""

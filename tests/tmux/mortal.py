@@ -1,4 +1,4 @@
-"""agents.py, but mortal: `mortal.py POINT[:NTH] VERB ...` is killed when it passes that point for the nth time.
+"""agents.py, but mortal: `mortal.py POINT[:NTH] VERB ...` is killed at the nth passing of that point.
 
 With MORTAL_GATE=FILE it is not killed: it says that it got there by making FILE.reached, and waits until FILE
 exists. Points are the names the supervisor passes around its effects, and `disk` before each change to a

@@ -47,7 +47,8 @@ class Project:
 
     def env(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """A user's environment, outside of any tmux."""
-        env = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE"} and not k.startswith("AGENT_")}
+        foreign = ("TMUX", "TMUX_PANE")
+        env = {k: v for k, v in os.environ.items() if k not in foreign and not k.startswith("AGENT_")}
         return {**env, **(more or {})}
 
     def agents(
@@ -86,7 +87,8 @@ class Project:
 
     def pid(self, name: str) -> int:
         """The process in a member's pane, asked of tmux: cheaper than `status`. 0 when there is none."""
-        said = self.tmux("list-panes", "-t", f"={self.prefix}{name}:", "-F", "#{pane_dead} #{pane_pid}").split()
+        pane = ("-t", f"={self.prefix}{name}:", "-F", "#{pane_dead} #{pane_pid}")
+        said = self.tmux("list-panes", *pane).split()
         return int(said[1]) if said[:1] == ["0"] else 0
 
     def events(self, kind: str = "", agent: str = "") -> list[dict[str, Any]]:

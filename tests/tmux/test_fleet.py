@@ -107,7 +107,7 @@ def test_eight_ups_at_once_give_one_session_each(make):
     carried = {}
     for pid in p.tmux("list-panes", "-a", "-F", "#{pane_pid}").split():
         carried.setdefault(pid, 0)
-    assert len({r for r in p._carried()}) == 4
+    assert len(p._carried()) == 4
 
 
 def test_a_killed_agent_is_healed_and_its_exit_is_on_record(make):
@@ -159,7 +159,8 @@ def test_a_broken_pipe_is_no_traceback(make):
     """T19."""
     p = make(TWO)
     shell = f"'{sys.executable}' '{ENGINE}/agents.py' status --config '{p.config}' | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, env=p.env(), check=False)
+    words = ["bash", "-o", "pipefail", "-c", shell]
+    done = subprocess.run(words, capture_output=True, text=True, env=p.env(), check=False)
     assert done.stderr == ""
     assert done.returncode == 0
 
@@ -190,7 +191,7 @@ def test_messages_arrive_exactly_and_once(make):
     p = make("")
     p.write(scripted(p, "one", "steps = [{ say = 'hello' }]"))
     p.agents("up")
-    texts = ["plain words", "semi;colon;", "quote ' and \" and $(x) `y` #{z} #(w)", "-n leading dash", "ünïcödé ✓ 漢字"]
+    texts = ["plain words", "semi;colon;", "' and \" and $(x) `y` #{z} #(w)", "-n leading dash", "ünï ✓ 漢字"]
     for text in texts:
         assert p.json("send", "one", text)["ok"]
     got = [m["text"] for m in p.received("one") if m["kind"] == "message"]
@@ -231,7 +232,8 @@ def test_two_projects_side_by_side_never_meet(make):
 
 
 def test_an_agent_that_can_never_start_is_fatal_and_the_fix_is_named(make):
-    p = make('[backend.none]\nbin = "no-such-program-anywhere"\n[[agent]]\nname = "x"\nkind = "persistent"\nbackend = "none"\n')
+    backend = '[backend.none]\nbin = "no-such-program-anywhere"\n'
+    p = make(backend + '[[agent]]\nname = "x"\nkind = "persistent"\nbackend = "none"\n')
     said = p.agents("up", code=1)
     assert "no-such-program-anywhere" in said
     until(lambda: p.row("x")["state"] == "FATAL")
@@ -252,7 +254,8 @@ def test_a_crash_loop_is_slowed_down(make):
 def test_a_limited_agent_is_left_alone_until_its_window_is_over(make):
     """R151 to R153, I5."""
     p = make("")
-    p.write(scripted(p, "one", 'steps = [{ limit = "You have hit your usage limit · resets {reset}", for = 4 }]'))
+    banner = "You have hit your usage limit · resets {reset}"
+    p.write(scripted(p, "one", f'steps = [{{ limit = "{banner}", for = 4 }}]'))
     p.agents("up")
     armed = until(lambda: p.events("agent.limited", "one"))[0]
     until(lambda: p.events("agent.resumed", "one"))
@@ -351,5 +354,5 @@ def test_every_action_can_be_explained_and_decided_again(make):
     facts = p.json("explain", "a")
     assert facts["rule"]
     assert facts["evidence"]
-    bundle = sorted((p.log_dir / "state" / "bundles").glob("*-a.json"))[0]
+    bundle = min((p.log_dir / "state" / "bundles").glob("*-a.json"))
     assert p.json("replay", str(bundle))["same"]

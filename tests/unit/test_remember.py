@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -33,7 +34,8 @@ def test_a_new_run_voids_what_was_about_the_old_one():
     )
     memory, _ = remember(case(old, seen=seen(pane=NEW, reading=None)))
     assert memory.seen_run == "run2"
-    assert not (memory.ready or memory.limit_hint or memory.shell_since or memory.presses or memory.marker)
+    void = (memory.ready, memory.limit_hint, memory.shell_since, memory.presses, memory.marker)
+    assert not any(void)
 
 
 def test_a_limit_window_outlives_the_run_it_was_seen_in():
@@ -211,7 +213,7 @@ def test_an_agent_that_was_never_ready_waits():
 def test_the_wait_doubles_up_to_ten_minutes():
     waits = [budget.back_off(n, "r") for n in range(12)]
     assert waits[0] == 0
-    assert all(a <= b for a, b in zip(waits, waits[1:], strict=False))
+    assert all(a <= b for a, b in pairwise(waits))
     assert waits[-1] <= 600 * 1.2
 
 

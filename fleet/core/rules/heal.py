@@ -35,7 +35,7 @@ NEVER = (
         "log in or set the key",
     ),
 )
-BAD_ID = re.compile(r"no conversation found with session id|session id .{1,80} is already in use", re.IGNORECASE)
+BAD_ID = re.compile(r"(?i)no conversation found with session id|session id .{1,80} is already in use")
 BAD_ID_TRIES = 2
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126

@@ -23,6 +23,7 @@ LOUD_AT = 3  # the probe from which a limit without a reset time is reported as 
 SETTLE_S = 8.0  # how long after a probe the old banner may still stand there
 CLEAR_S = 2.0  # a banner must be gone this long before we believe it
 MIN_AHEAD_S = 5.0
+DAY_S = 86_400.0
 PRESSES = 2
 
 
@@ -62,7 +63,18 @@ def _arm(case: Case) -> Verdict | None:
         return Verdict(
             "a limit banner, looking once more", hold=True, detail=Detail.LIMITED, wake_at=now.steady + 0.5
         )
-    return _armed(case, reading.until, reading.line, "screen", parsed=reading.until is not None)
+    until = None if _passed(case, reading.until) else reading.until
+    return _armed(case, until, reading.line, "screen", parsed=until is not None)
+
+
+def _passed(case: Case, until: float | None) -> bool:
+    """A bare time of day means its next occurrence after the banner came, which may have been before today.
+
+    Nobody armed a window while the agent was paused, or we were not there; its screen tells since when.
+    """
+    shown = case.now.wall - (case.now.steady - case.memory.state_since)
+    known = until is not None and case.memory.state == ScreenState.LIMITED
+    return known and until is not None and shown <= until - DAY_S <= case.now.wall
 
 
 def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: bool) -> Verdict:
@@ -201,10 +213,11 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
 
 
 def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
-    """The banner stands there after the probe: a new one is believed, an old one only if its time is to come."""
+    """The banner stands after the probe: a new one is believed, an old one only if its time is to come."""
     if line == limit.line and limit.named > case.now.wall:
         until = limit.named - case.watchdog.limit_reset_slack
-    fresh = until is not None and until > case.now.wall and (line != limit.line or limit.named > case.now.wall)
+    wall = case.now.wall
+    fresh = until is not None and until > wall and (line != limit.line or limit.named > wall)
     verdict = _armed(case, until if fresh else None, line, "screen", parsed=fresh)
     if not fresh and limit.probes >= LOUD_AT:
         loud = ("agent.limit_without_reset", f"{limit.probes} probes without an end in sight: {line}")

@@ -11,7 +11,7 @@ TAIL = 24
 
 
 def queue(memory: AgentMemory, message: Message) -> AgentMemory:
-    """Add a message; the same id is never queued twice, and a newer one replaces a waiting one of its kind."""
+    """Add a message; the same id is never queued twice, a newer one replaces a waiting one of its kind."""
     if any(m.id == message.id for m in memory.outbox):
         return memory
     kind = message.kind

@@ -87,8 +87,10 @@ def _first(case: Case, waiting: list[Message]) -> Message:
 
 
 def _probes(case: Case, message: Message) -> bool:
-    """May it be typed to a limited agent? The probe may; once the window is over, a person's words and what
-    stands in the composer already."""
+    """May it be typed to a limited agent?
+
+    The probe may; once the window is over, so may a person's words and what stands in the composer already.
+    """
     limit, reading = case.memory.limit, case.seen.reading
     if message.kind == "probe" or limit is None or reading is None:
         return message.kind == "probe"
