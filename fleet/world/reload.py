@@ -77,7 +77,7 @@ class Reloader:
         if old is not None:
             for key in ("session_prefix", "log_dir", "tmux_socket", "project_id"):
                 if getattr(old, key) != getattr(fleet, key):
-                    why = f"{key} was changed under a running fleet; `down` with the old file first, then `up`"
+                    why = f"{key} was changed under a running fleet: `down` with the old file, then `up`"
                     return self._reject(why)
             lost = len({a.name for a in old.agents} - {a.name for a in fleet.agents})
             if lost >= LEAST_LOST and lost * 2 > len(old.agents):
