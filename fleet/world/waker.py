@@ -169,7 +169,7 @@ class _Ear:
                 *roots,
                 watch_filter=None,
                 debounce=100,
-                step=20,
+                step=50,
                 stop_event=self._stop,
                 recursive=self._tree,
                 raise_interrupt=False,
