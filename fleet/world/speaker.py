@@ -114,6 +114,13 @@ class Speaker(ABC):
             if text is not None and ref.server == server
         }
 
+    def screen(self, session: str) -> str:
+        """What a session shows now, with its colours, for a person to look at; empty when it is not there."""
+        try:
+            return self.look([tmux_text.screen(session)]).texts[0] or ""
+        except NoServer:
+            return ""
+
     def remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:
         if not refs:
             return {}

@@ -126,6 +126,11 @@ def capture(pane_id: str, back: int = 0) -> str:
     return f"capture-pane -p -J{above} -t {pane(pane_id)}"
 
 
+def screen(session: str) -> str:
+    """The visible screen as it looks: colours kept, lines as they are broken."""
+    return f"capture-pane -p -e -t {exact(session)}"
+
+
 def kill(ref: PaneRef) -> str:
     """End the session, if that pane of that run is still in it."""
     return _guarded(ref, [f"kill-session -t {exact(ref.session)}"])

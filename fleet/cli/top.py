@@ -1,0 +1,99 @@
+"""The whole fleet, live: states, the chosen agent's terminal, events, phases, and keys for the verbs.
+
+Press ? for the keys. It only looks, and acts through the same verbs as you would; leaving it changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fleet.cli.common import ENGINE, Fail, Io, load_fleet
+
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+
+FIRST = 100  # events shown at the start
+VERB_S = 180.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to show it."""
+    parser.add_argument(
+        "--tour", action="store_true", help="tell what happens in sentences instead of events"
+    )
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The verb."""
+    fleet = load_fleet(args, io)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Fail("this needs a terminal", hint="agents.py status")
+    from fleet.rooms.top.app import Top
+
+    Top(RealFloor(fleet), tour=args.tour).run()
+    return 0
+
+
+class RealFloor:
+    """This machine's fleet. Follows edits of the file; one that is not right yet changes nothing."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        from fleet.rooms.top.source import Source
+        from fleet.world.server import server_of
+
+        self.fleet = fleet
+        self._source = Source(fleet)
+        self._server = server_of(fleet)
+
+    def facts(self) -> Mapping[str, Any]:
+        from fleet.cli.status import gather
+
+        self.fleet = self._source.fresh()
+        return gather(self.fleet)
+
+    def phases(self) -> Sequence[str]:
+        return [phase.id for phase in self.fleet.loop.phases] if self.fleet.loop else []
+
+    def events(self) -> Sequence[Mapping[str, Any]]:
+        return self._source.events(FIRST)
+
+    def screen(self, session: str) -> str:
+        from fleet.world.ports import Unavailable
+
+        try:
+            return self._server.screen(session)
+        except Unavailable as fault:
+            return str(fault)
+
+    def used(self) -> Mapping[str, tuple[int, float | None]]:
+        from fleet.cli.tokens import known_sessions
+
+        return self._source.used(known_sessions(self.fleet))
+
+    def run(self, *words: str, text: str = "") -> tuple[int, str]:
+        try:
+            done = subprocess.run(
+                self._argv(*words),
+                input=text,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=VERB_S,
+                env={**os.environ, "NO_COLOR": "1"},
+            )
+        except subprocess.TimeoutExpired:
+            return 1, f"{words[0]} did not end within {VERB_S:.0f} s"
+        return done.returncode, (
+            done.stdout or done.stderr
+        ) if not done.returncode else done.stdout + done.stderr
+
+    def attach(self, name: str) -> int:
+        return subprocess.call(self._argv("attach", name))
+
+    def _argv(self, *words: str) -> list[str]:
+        return [sys.executable, os.path.join(ENGINE, "agents.py"), *words, "--config", self.fleet.config_path]

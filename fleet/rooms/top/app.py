@@ -1,0 +1,383 @@
+"""The view itself. It looks once a second from a thread, draws what changed, and acts only through verbs."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Input, Static
+
+from fleet.core.record import dataclass
+from fleet.rooms.captions import caption
+from fleet.rooms.top import cells as show
+from fleet.rooms.top.ansi import screen_text
+from fleet.rooms.top.cells import Cell
+from fleet.rooms.top.dialogs import Ask, Page, Sure
+from fleet.rooms.top.floor import Floor, Record, Used
+from fleet.rooms.top.roster import Roster
+from fleet.rooms.top.style import CSS, STYLES
+
+LOOK_S = 1.0
+USED_S = 15.0  # reading transcripts is not free
+EVENTS_KEPT = 200
+PROBLEMS_MAX = 4
+NOISE = ("intent.", "notify.", "tokens.", "message.queued", "message.typed", "message.submitted")
+
+KEYS = (
+    ("enter", "attach", "attach", "its terminal; C-b d comes back here"),
+    ("s", "send", "send", "type a message into it"),
+    ("p", "pause", "pause", "leave it alone, or stop leaving it alone"),
+    ("z", "freeze", "freeze", "stop its processes in place, or let them run on"),
+    ("r", "restart", "restart", "stop it and start it again"),
+    ("x", "stop", "stop", "stop it; it stays down"),
+    ("u", "up", "up", "start it"),
+    ("e", "explain", "explain", "why it is in its state, and what comes next"),
+    ("l", "logs", "logs", "what its session printed"),
+    ("slash", "filter", "filter", "only those whose name, state, model or reason has these letters"),
+    ("question_mark", "help", "help", "this page"),
+    ("q", "quit", "quit", "leave; the fleet goes on"),
+)
+NAMES = {"enter": "⏎", "slash": "/", "question_mark": "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything one look found."""
+
+    facts: Mapping[str, Any]
+    phases: Sequence[str]
+    events: Sequence[Record]
+    session: str
+    screen: str
+
+
+class Top(App[int]):
+    """The floor of one fleet."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = CSS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, action, word, show=False) for key, action, word, _ in KEYS
+    ]
+
+    def __init__(self, floor: Floor, *, tour: bool = False, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self.floor = floor
+        self.tour = tour
+        self.clock = clock
+        self.needle = ""
+        self.events: deque[Record] = deque(maxlen=EVENTS_KEPT)
+        self.captions: deque[tuple[float, str]] = deque(maxlen=EVENTS_KEPT)
+        self.used: Used = {}
+        self.last: Look | None = None
+        self.roster = Roster()
+        self._looking = False
+        self._shown: dict[str, object] = {}
+
+    # --- the screen ---------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """From what matters most to what matters least."""
+        yield Static(id="head")
+        yield Static(id="phases")
+        yield Static(id="problems")
+        yield Static(id="columns")
+        yield self.roster
+        yield Input(id="filter", placeholder="name, state, model, reason")
+        with Vertical(id="pane"):
+            yield Static(id="screen")
+        with Vertical(id="stream"):
+            yield Static(id="events")
+        yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.query_one("#filter", Input).display = False
+        self.query_one("#stream").border_title = "what is happening" if self.tour else "events"
+        self.roster.focus()
+        self._draw_keys()
+        self.set_interval(LOOK_S, self.look)
+        self.set_interval(USED_S, self.count)
+        self.look()
+        self.count()
+
+    def on_resize(self) -> None:
+        """The same facts in another shape."""
+        self._shown.clear()
+        if self.last is not None:
+            self._draw(self.last)
+        self._draw_keys()
+
+    def on_roster_selected(self) -> None:
+        """Show the other screen at once."""
+        self.look()
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """One look at a time, however long it takes."""
+        if not self._looking:
+            self._looking = True
+            self._look()
+
+    @work(thread=True, group="look")
+    def _look(self) -> None:
+        try:
+            facts = self.floor.facts()
+            session = self._session(facts)
+            found = Look(
+                facts,
+                self.floor.phases(),
+                self.floor.events(),
+                session,
+                self.floor.screen(session) if session else "",
+            )
+            self.call_from_thread(self._take, found)
+        except Exception as fault:
+            self.call_from_thread(self._tell, f"{type(fault).__name__}: {fault}", bad=True)
+        finally:
+            self._looking = False
+
+    @work(thread=True, group="count")
+    def count(self) -> None:
+        """Tokens and money, less often."""
+        used = self.floor.used()
+        self.call_from_thread(setattr, self, "used", used)
+
+    def _session(self, facts: Mapping[str, Any]) -> str:
+        rows = {r["name"]: r for r in (*facts["agents"], *facts["services"])}
+        chosen = rows.get(self.roster.selected)
+        if chosen is None:
+            first = show.ordered(rows.values(), self.needle)
+            chosen = first[0] if first else None
+        return str(chosen["session"]) if chosen and chosen["pid"] else ""
+
+    def _take(self, look: Look) -> None:
+        self.last = look
+        for record in look.events:
+            if not str(record.get("type", "")).startswith(NOISE):
+                self.events.append(record)
+            if said := caption(record):
+                self.captions.append((float(record.get("ts") or 0), said))
+        self._draw(look)
+
+    # --- drawing ------------------------------------------------------------------------------------
+
+    def _draw(self, look: Look) -> None:
+        now, facts, width = self.clock(), look.facts, self.size.width
+        self._put("#head", show.headline(facts, time.strftime("%H:%M:%S", time.localtime(now))))
+        loop = facts["loop"]
+        gates = show.gates_of(self.events, loop["id"]) if loop else []
+        self._put("#phases", show.progress(look.phases, loop, gates))
+        self._draw_problems([show.words(p) for p in facts["problems"]])
+        everybody = [*facts["agents"], *facts["services"]]
+        rows = show.ordered(everybody, self.needle)
+        columns = show.fitting(width - 1, everybody, self.used)
+        titles = {c.title: Cell(c.title.upper(), "soft") for _, c in columns}
+        self._put("#columns", [Cell(" "), *_row(titles, columns)])
+        self.roster.show([(r["name"], show.cells(r, now, self.used)) for r in rows], columns)
+        self._draw_pane(look, everybody)
+        self._draw_stream()
+
+    def _draw_problems(self, problems: Sequence[str]) -> None:
+        lines = [f"! {text}" for text in problems[:PROBLEMS_MAX]]
+        if len(problems) > PROBLEMS_MAX:
+            lines[-1] = f"! and {len(problems) - PROBLEMS_MAX + 1} more: agents.py status"
+        self._put("#problems", [Cell("\n".join(lines), "bad")] if lines else [])
+
+    def _draw_pane(self, look: Look, rows: Sequence[Mapping[str, Any]]) -> None:
+        pane = self.query_one("#pane")
+        name = self.roster.selected
+        chosen = next((r for r in rows if r["name"] == name), None)
+        title = " · ".join(filter(None, [show.words(name), show.words(chosen["model"]) if chosen else ""]))
+        if self._shown.get("title") != title:
+            self._shown["title"] = title
+            pane.border_title = Text(title)
+        height = max(pane.size.height, 1)
+        current = chosen is not None and look.session == chosen["session"]
+        state = (look.screen if current else "", height)
+        if self._shown.get("#screen") != state:
+            self._shown["#screen"] = state
+            empty = Text("nothing runs here" if chosen and not chosen["pid"] else "", style="dim")
+            self.query_one("#screen", Static).update(screen_text(state[0], height) if state[0] else empty)
+
+    def _draw_stream(self) -> None:
+        height = max(self.query_one("#stream").size.height, 1)
+        lines: list[list[Cell]] = []
+        if self.tour:
+            recent = list(self.captions)[-height:]
+            lines = [[Cell(f"{_clock(at)} ", "soft"), Cell(said, "calm")] for at, said in recent]
+        else:
+            recent_events = list(self.events)[-height:]
+            lines = [show.happened(r, _clock(float(r.get("ts") or 0))) for r in recent_events]
+        said = [cell for line in lines for cell in (*line, Cell("\n"))]
+        self._put("#events", said[:-1])
+
+    def _draw_keys(self) -> None:
+        shown: list[Cell] = []
+        room = self.size.width - 2
+        for key, _, word, _ in (*KEYS[:-2], KEYS[-1], KEYS[-2]):
+            sign = NAMES.get(key, key)
+            need = len(sign) + len(word) + 3
+            if need > room:
+                break
+            room -= need
+            shown += [Cell(f" {sign}", "title"), Cell(f" {word} ", "soft")]
+        self._put("#keys", shown)
+
+    def _put(self, where: str, said: Sequence[Cell]) -> None:
+        """Draw a line of cells if it is another one than before; nothing to say takes no room."""
+        if self._shown.get(where) == tuple(said):
+            return
+        self._shown[where] = tuple(said)
+        widget = self.query_one(where, Static)
+        widget.display = bool(said)
+        widget.update(painted(said))
+
+    # --- acting -------------------------------------------------------------------------------------
+
+    def action_attach(self) -> None:
+        """The agent's own terminal, until the person detaches."""
+        name = self.roster.selected
+        if not name:
+            return
+        try:
+            with self.suspend():
+                code = self.floor.attach(name)
+        except SuspendNotSupported:
+            self._tell(f"this terminal cannot be handed over: run agents.py attach {name}", bad=True)
+            return
+        if code:
+            self._tell(f"{name} has no terminal to show now", bad=True)
+        self.look()
+
+    @work
+    async def action_send(self) -> None:
+        """A message, typed by the watchdog when the agent can take it."""
+        name = self.roster.selected
+        text = await self.push_screen_wait(Ask(f"to {show.words(name)}")) if name else ""
+        if text:
+            self._do("send", name, "-", text=text)
+
+    def action_pause(self) -> None:
+        """Pause, or take it back."""
+        self._do("unpause" if self._detail() in {"PAUSED", "FROZEN"} else "pause", self.roster.selected)
+
+    def action_freeze(self) -> None:
+        """Freeze, or let it run on."""
+        if self._detail() == "FROZEN":
+            self._do("unpause", self.roster.selected)
+        else:
+            self._do("pause", "--freeze", self.roster.selected)
+
+    @work
+    async def action_restart(self) -> None:
+        """Once sure."""
+        if await self._sure("Restart {}?"):
+            self._do("restart", "--no-wait", self.roster.selected)
+
+    @work
+    async def action_stop(self) -> None:
+        """Once sure."""
+        if await self._sure("Stop {}? It stays down until somebody brings it up."):
+            self._do("down", self.roster.selected)
+
+    def action_up(self) -> None:
+        """Start it."""
+        self._do("up", "--no-wait", self.roster.selected)
+
+    def action_explain(self) -> None:
+        """Why."""
+        self._do("explain", self.roster.selected, page="explain")
+
+    def action_logs(self) -> None:
+        """What it printed."""
+        self._do("logs", "-n", "500", self.roster.selected, page="logs")
+
+    def action_help(self) -> None:
+        """The keys."""
+        lines = [f"{NAMES.get(key, key):>6}   {word:<9} {text}" for key, _, word, text in KEYS]
+        moves = "   ↑ ↓ j k choose · pgup pgdn home end · the mouse works too"
+        self.push_screen(Page("keys", "\n".join([*lines, "", moves])))
+
+    def action_filter(self) -> None:
+        """Type what to look for."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        if event.input.id == "filter":
+            self.needle = event.value
+            if self.last is not None:
+                self._draw(self.last)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the list; an empty filter goes away."""
+        if event.input.id == "filter":
+            event.input.display = bool(event.value)
+            self.roster.focus()
+
+    def on_key(self, event: Any) -> None:
+        """Escape leaves the filter."""
+        field = self.query_one("#filter", Input)
+        if event.key == "escape" and field.display:
+            field.value = ""
+            field.display = False
+            self.roster.focus()
+
+    async def _sure(self, question: str) -> bool:
+        name = self.roster.selected
+        if not name:
+            return False
+        return await self.push_screen_wait(Sure(question.format(show.words(name))))
+
+    def _detail(self) -> str:
+        facts = self.last.facts if self.last else {"agents": (), "services": ()}
+        rows = (*facts["agents"], *facts["services"])
+        return next((str(r["detail"]) for r in rows if r["name"] == self.roster.selected), "")
+
+    @work(thread=True, group="act")
+    def _do(self, *words: str, text: str = "", page: str = "") -> None:
+        """Run a verb and show what it said."""
+        if not self.roster.selected:
+            return
+        code, said = self.floor.run(*words, text=text)
+        if page and not code:
+            self.call_from_thread(self.push_screen, Page(f"{page}: {show.words(words[-1])}", said))
+        else:
+            self.call_from_thread(self._tell, said or "done", bad=bool(code))
+        self.call_from_thread(self.look)
+
+    def _tell(self, text: str, *, bad: bool = False) -> None:
+        lines = [show.words(line) for line in text.strip().splitlines()[-4:]]
+        self.notify("\n".join(lines), severity="error" if bad else "information", markup=False)
+
+
+def painted(said: Sequence[Cell]) -> Text:
+    """Cells as one text; what they hold is never read as markup."""
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    for cell in said:
+        text.append(cell.text, STYLES[cell.style])
+    return text
+
+
+def _row(cells: Mapping[str, Cell], columns: Sequence[tuple[int, show.Column]]) -> list[Cell]:
+    return [
+        Cell(
+            (f"{cells[c.title].text:>{size}}" if c.right else f"{cells[c.title].text:<{size}}") + "  ", "soft"
+        )
+        for size, c in columns
+    ]
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
