@@ -17,6 +17,7 @@ from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 
+BEGINNING = frozenset({"kickoff", "continue"})
 OPERATOR = "operator"  # the source of a window that a person has ended
 PROBE = "The pause is over. Please go on where you stopped."
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
@@ -145,7 +146,10 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
     """The window is over: start what died in it, answer its dialog, or type one probe."""
     agent, memory, now = case.agent, case.memory, case.now.steady
     pane, reading = case.seen.pane, case.seen.reading
-    if any(m.kind in {"probe", "send"} for m in memory.outbox) and pane is not None and not pane.dead:
+    alive = pane is not None and not pane.dead
+    if alive and memory.state == ScreenState.IDLE and any(m.kind in BEGINNING for m in memory.outbox):
+        return _clear(case, "a new run begins after it")
+    if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
         return None  # the typing rule delivers it; a limited agent may be typed to now
     if isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"

@@ -157,8 +157,10 @@ def _submit(case: Case, message: Message) -> Verdict:
         return Verdict("typed; looking for it on the screen", hold=True, wake_at=now + GAP_S)
     if case.memory.state == ScreenState.ASKING:
         return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now + 2.0)
-    if message.kind != "probe" and (case.memory.limit or case.memory.state == ScreenState.LIMITED):
-        return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + 2.0)
+    limit = case.memory.limit
+    shut = case.now.wall < limit.until if limit is not None else case.memory.state == ScreenState.LIMITED
+    if shut and message.kind != "probe":
+        return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + LONGEST_S)
     shown = reading.draft is None or _is_ours(message, reading.draft)
     if not shown and now - message.at < SHOWN_S:
         return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
