@@ -36,11 +36,10 @@ from fleet.core.loop import (
 from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.rules.gates import job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
-from fleet.journal.store import StoreError
 from fleet.world import git
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result
 from fleet.world.jobs import Children, Ended
-from fleet.world.phasebook import Entry, PhaseBook
+from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, places, read_status, write_marker
 from fleet.world.ports import Disk
 from fleet.world.world import House, World
@@ -80,8 +79,9 @@ class LoopKeeper:
         self._taken = {i for i in (*self._taken, *taken) if i in unsent}
         seen = self.look(fleet, fleet.loop, alive=alive, taken=self._taken)
         plan = decide_loop(fleet, memory, seen, self._world.clock.wall())
-        self._house.store.save("loop", to_plain(plan.memory))
-        self.memory = plan.memory
+        if plan.memory != memory:
+            self._house.store.save("loop", to_plain(plan.memory))
+            self.memory = plan.memory
         for note in plan.notes:
             self._record(note)
         trouble = self.perform(fleet, fleet.loop, plan.steps)
@@ -116,7 +116,7 @@ class LoopKeeper:
         """One look. What cannot be read stands in `blind`."""
         self._collect(loop)
         blind: list[str] = []
-        entry = self._position(loop)
+        entry = self.book(loop).read(mend=True)
         place = entry.place
         phase = loop.phases[place.index] if place and place.index < len(loop.phases) else None
         view = self._git(loop, blind)
@@ -149,12 +149,6 @@ class LoopKeeper:
     def book(self, loop: Loop) -> PhaseBook:
         """The position's record."""
         return PhaseBook(self._house.store, self._world.lock, loop.state_file)
-
-    def _position(self, loop: Loop) -> Entry:
-        book = self.book(loop)
-        with contextlib.suppress(OSError, ValueError, StoreError):  # `read` says it in words
-            book.mend()
-        return book.read()
 
     def _git(self, loop: Loop, blind: list[str]) -> GitView | None:
         repo = loop.handoff.repo

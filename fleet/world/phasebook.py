@@ -35,6 +35,10 @@ class _Page:
     before: int | None = None  # the index that a pending move started from
 
 
+def _half_made(page: _Page, index: int | None) -> bool:
+    return page.pending and index in {page.before, page.place.index}
+
+
 class PhaseBook:
     """Reads the position, and moves it by compare-and-set."""
 
@@ -45,26 +49,25 @@ class PhaseBook:
         self._lock = lock
         self._file = state_file
 
-    def read(self) -> Entry:
-        """The position; looks only, so it may show a move half-way as what it is going to be."""
+    def read(self, *, mend: bool = False) -> Entry:
+        """The position. A move half-way is shown as what it is going to be; `mend` also finishes it."""
         try:
             page, index = self._page(), self._index()
+            if mend and page is not None and page.pending:
+                self.mend()
+                page, index = self._page(), self._index()
         except (OSError, ValueError, StoreError) as error:
             return Entry(trouble=str(error))
         if page is None:
             return Entry(index=index)
-        if page.pending and index in {page.before, page.place.index}:
-            return Entry(page.place, page.place.index)
-        return Entry(page.place, index)
+        return Entry(page.place, page.place.index if _half_made(page, index) else index)
 
     def mend(self) -> None:
         """Finish a move that somebody was killed in."""
-        page = self._page()
-        if page is not None and page.pending:
-            with self._lock():
-                page, index = self._page(), self._index()
-                if page is not None and page.pending and index in {page.before, page.place.index}:
-                    self._finish(page)
+        with self._lock():
+            page, index = self._page(), self._index()
+            if page is not None and _half_made(page, index):
+                self._finish(page)
 
     def move(self, expect: Place | None, to: Place) -> str:
         """From the expected place to another, durably: "" or why not. Nothing is written if it differs."""

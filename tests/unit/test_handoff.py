@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.config import profiles
+from fleet.core.kickoff import continue_line, nudge_line
 from fleet.core.loop import Commit, Fetch, GitView, History, InboxView, LoopMemory, Ping, ReadHistory
 from fleet.core.model import Handoff
 from fleet.core.rules.handoff import EMPTY, fresh_commits, matching, side_of
@@ -323,6 +327,30 @@ def test_every_claim_and_review_is_counted(subjects):
 )
 def test_which_refs_are_watched(branch, expected):
     assert candidates(branch) == expected
+
+
+def test_words_that_a_backend_would_misread_are_not_used():
+    """T67."""
+    f = fleet()
+    trap = change(f.backends[0], limit_re="new claim", active_re="inbox|INBOX", fatal_re="x{9}")
+    plan = look("claim(p1): x", f=change(f, backends=(trap,)))
+    assert plan.pings[0].text == f"git show {0:012x}"
+
+
+def test_no_shipped_profile_misreads_a_ping():
+    """T67, T70: neither as a banner, nor as work, nor as a dialog."""
+    texts = [p.text for p in look("claim: x", "review: y").pings]
+    texts += [p.text for p in look("claim: x", "claim: y", "review: y", "review: z").pings]
+    texts += [continue_line("p1"), continue_line(), nudge_line("p1", "STATUS.md")]
+    for path in sorted(Path(profiles.__file__).parent.parent.glob("backends/*.toml")):
+        profile = tomllib.loads(path.read_text(encoding="utf-8"))
+        traps = [profile.get(k, "") for k in ("active_re", "limit_re", "fatal_re")]
+        live = [p for p in profile.get("patterns", ()) if p.get("region", "live") == "live"]
+        traps += [p["re"] for p in live if p["state"] not in {"idle", "shell"}]
+        traps += [d["re"] for d in profile.get("dialogs", ())]
+        for trap in filter(None, traps):
+            for text in texts:
+                assert not re.search(trap, text), (path.name, trap, text)
 
 
 def test_pings_are_one_plain_line_that_no_cli_takes_for_a_command():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from fleet.core.loop import TOLD_CAP, Cancel, Commit, Draft, GateResult, LoopSeen, Ping, Place, RunGate
 from fleet.core.model import AgentSpec, Fleet, Gate, Handoff, Phase
-from fleet.core.rules.targets import targets
+from fleet.core.rules.targets import targets, wording
 
 CLEAN_AGAIN_S = 5.0
 SAID_CAP = 160
@@ -150,7 +150,8 @@ def _tell(draft: Draft, phase: Phase, label: str, result: GateResult) -> None:
     )
     for agent in builders(draft.fleet):
         id_ = f"gate-{phase.id}-{result.gate}-{result.print}-{result.key[:40]}-{agent.name}"
-        draft.ping(Ping(id_, agent.name, text, "gate"))
+        words = wording(draft.fleet, agent, text, f"cat {result.log}" if result.log else result.key[:12])
+        draft.ping(Ping(id_, agent.name, words, "gate"))
 
 
 # What a finished child's answer means. Pure, so that the watchdog and the verb agree.
