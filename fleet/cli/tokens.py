@@ -15,6 +15,7 @@ from typing import Any
 from fleet.cli.common import Fail, Io, load_fleet
 from fleet.cli.table import width
 from fleet.core.model import Fleet
+from fleet.transcripts.places import SHARED
 from fleet.transcripts.report import (
     BY,
     Row,
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
         _write_csv(header, grid[: len(rows)], io)
     else:
         _print_grid(header, grid, io)
+        if SHARED in agents_of(records):
+            _explain_shared(fleet, io)
         if prices:
             _print_sources(rows, prices, io)
     return 0
@@ -119,6 +122,14 @@ def _explain_emptiness(fleet: Fleet, args: argparse.Namespace, io: Io) -> None:
         io.note("no phase was measured: set log_tokens = true under [watchdog] in agents.toml")
     elif not args.live:
         io.note("no phase has ended yet; --live shows the one that is running")
+
+
+def _explain_shared(fleet: Fleet, io: Io) -> None:
+    from fleet.transcripts.places import sharing, wanted_of
+
+    groups = [" and ".join(names) for names in sharing(wanted_of(fleet, os.environ, {}))]
+    whose = f" by {'; '.join(groups)}" if groups else ""
+    io.note(f"{SHARED}: used{whose} in one directory; their own dir or log_signature would tell them apart")
 
 
 def _document(

@@ -116,6 +116,30 @@ def test_an_agent_without_a_transcript_is_a_dash_in_every_form(project):
     assert [row["demo"] for row in json.loads(out)["rows"]] == [None, None]
 
 
+def test_what_is_shared_has_its_own_column_and_is_said_to_be(project):
+    used = {"builder": {}, "second": {}}
+    shared = cells(claude_opus_4_8=(5, 0, 0, 0))
+    record = make_record(
+        run="3",
+        phase="x",
+        start=0.0,
+        end=1.0,
+        limited_s=0,
+        used=used,
+        shared=shared,
+        prices=PriceBook(library=False),
+    )
+    log = project / "state" / "token-log.jsonl"
+    log.write_text(json.dumps(record) + "\n")
+    (project / "agents.toml").write_text(
+        CONFIG + CONFIG[CONFIG.index("[[agent]]") :].replace("builder", "second")
+    )
+    _, out, err = tokens()
+    assert out.splitlines()[0].split() == ["phase", "dur(s)", "builder", "second", "(shared)", "TOTAL"]
+    assert out.splitlines()[2].split() == ["x", "1.0", "0", "0", "5", "5"]
+    assert "(shared): used by builder and second in one directory" in err
+
+
 def test_csv_is_plain_figures(project):
     rows = list(csv.reader(streams.StringIO(tokens("--csv")[1])))
     assert rows[0] == ["phase", "dur(s)", "builder", "adversary", "demo", "TOTAL"]

@@ -13,9 +13,11 @@ from fleet.transcripts.entries import Role
 from fleet.transcripts.follow import file_entries
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.places import EXPORT, describe, sniff
+from fleet.transcripts.tail import Tail, ident_of
 from fleet.transcripts.usage import Counts, Ledger
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
+LINE = claude_line
 BOTH = pytest.mark.parametrize("fast", [True, False], ids=["msgspec", "json"])
 
 
@@ -154,6 +156,41 @@ def test_odd_lines_lose_nothing_and_raise_nothing(tmp_path, fast, name, raw, exp
     path = tmp_path / "s.jsonl"
     path.write_bytes(raw)
     assert counted(path, "claude", fast=fast).total().output == expected
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([LINE("m", "r", 9)] * 4, 9, id="the same bytes again"),
+        pytest.param([LINE("m", "r", 9), LINE("m", "r", 12)], 12, id="more tokens"),
+        pytest.param([LINE("m", "r", 9), LINE("n", "r", 9)], 18, id="another message, same usage"),
+        pytest.param([LINE("m", "r", 9), LINE("m", "q", 9)], 18, id="another request, same usage"),
+        pytest.param([LINE("m", "r", 9, isSidechain=True), LINE("m", "r", 9)], 9, id="side, main"),
+        pytest.param([LINE("m", "r", 9, isSidechain=True), LINE("m", "r", 2)], 2, id="main counts"),
+        pytest.param([LINE("m", "r", 9), b"{}\n", LINE("m", "r", 9)], 9, id="others in between"),
+        pytest.param([LINE("m", "r", 9), LINE("nm", "r", 9)], 18, id="an id inside another"),
+    ],
+)
+def test_lines_that_are_passed_over_undecoded_would_have_added_nothing(tmp_path, fast, lines, expected):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(lines))
+    assert counted(path, "claude", fast=fast).total().output == expected
+
+
+def test_most_lines_of_a_message_are_not_decoded(tmp_path):
+    decoded = []
+    path, ledger = tmp_path / "s.jsonl", Ledger()
+    path.write_bytes(claude_line("m") * 5 + claude_line("n") * 5)
+
+    def decode(raw):
+        decoded.append(raw)
+        return claude.lenient(raw)
+
+    source = ledger.source(describe(str(path), "claude"))
+    Tail(str(path), ident_of(path.stat())).read(claude.feeder(ledger, source, (0, 0), decode))
+    assert len(decoded) == 2
+    assert ledger.total().output == 20
 
 
 @BOTH

@@ -18,11 +18,6 @@ def claude_line(message="m", request="r", output=10, *, session="s", cwd="/proj/
     }
     line = {
         "isSidechain": False,
-        "type": "assistant",
-        "sessionId": session,
-        "cwd": cwd,
-        "timestamp": "2026-11-16T01:00:00.000Z",
-        "requestId": request,
         "message": {
             "id": message,
             "role": "assistant",
@@ -30,6 +25,11 @@ def claude_line(message="m", request="r", output=10, *, session="s", cwd="/proj/
             "content": [],
             "usage": usage,
         },
+        "requestId": request,
+        "type": "assistant",
+        "timestamp": "2026-11-16T01:00:00.000Z",
+        "cwd": cwd,
+        "sessionId": session,
         **over,
     }
     line = {key: value for key, value in line.items() if value is not None}
