@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from fleet.world.control import ControlTmux
 from fleet.world.ports import Launch
 from fleet.world.processes import ProcTable
 from fleet.world.tmux import TmuxServer, resolve_socket
+from tests.tmux.project import Project
 
 
 def until(condition: Callable[[], object], seconds: float = 15.0) -> object:
@@ -116,3 +118,17 @@ def speaker(request, floor) -> Iterator[TmuxServer | ControlTmux]:
         control.listing()
         assert control.connected, "the test ran by processes and proved nothing about the control client"
     control.close()
+
+
+@pytest.fixture
+def make(tmp_path) -> Iterator[Callable[..., Project]]:
+    """Builds projects; nothing of them outlives the test."""
+    made: list[Project] = []
+
+    def build(text: str = "", name: str = "project", **more: Any) -> Project:
+        made.append(Project(tmp_path / name, text, **more))
+        return made[-1]
+
+    yield build
+    for project in made:
+        project.tear_down()

@@ -145,6 +145,15 @@ class Project:
         return found - {""}
 
 
+def scripted(project: Project, name: str, script: str = "", more: str = "") -> str:
+    """The declaration of an agent that plays a script."""
+    path = project.script(name, script)
+    return (
+        f'[[agent]]\nname = "{name}"\nkind = "persistent"\nbackend = "scripted"\n'
+        f'prompt = "Begin."\nenv = {{ AO_SCRIPT = "{path}" }}\n{more}\n'
+    )
+
+
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Wait for a condition; what it returned when it held."""
     deadline = time.monotonic() + seconds
