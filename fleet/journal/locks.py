@@ -18,6 +18,7 @@ from typing import Self
 WATCHDOG_LOCK = "watchdog.lock"
 STATE_LOCK = "state.lock"
 _POLL_S = 0.02
+_SIGNED_IN = 25  # polls
 
 
 class LockError(Exception):
@@ -91,6 +92,17 @@ def _holder(path: str) -> Held:
         return Held(path, 0, 0, 0.0)
 
 
+def _signed_holder(path: str) -> Held:
+    """The same, given a moment: between taking it and signing, the file names nobody or a predecessor."""
+    held = _holder(path)
+    for _ in range(_SIGNED_IN):
+        if held.pid and start_of(held.pid) == held.start:
+            break
+        time.sleep(_POLL_S)
+        held = _holder(path)
+    return held
+
+
 def start_of(pid: int) -> int:
     """When a process started, in clock ticks after boot; 0 where the system does not say, or it has ended.
 
@@ -117,7 +129,7 @@ class WatchdogLock:
             return
         self._fd = _take(self.path)
         if self._fd is None:
-            raise _holder(self.path)
+            raise _signed_holder(self.path)
         _sign(self._fd)
 
     def still_ours(self) -> bool:
