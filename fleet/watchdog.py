@@ -27,6 +27,7 @@ from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
 from fleet.world.ears import Ears
+from fleet.world.ledger import Ledger
 from fleet.world.perform import Done, Order, Performer
 from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
@@ -118,6 +119,7 @@ class Watchdog:
                 self.world.disk.make_dir(self.house.path(name))
             self._abandon_intents()
             self.house.events.record("watchdog.started", reason=f"version {__version__}", version=__version__)
+        self.ledger = Ledger(self.world, self.house) if self._govern_with is not None else None
         self.loop = self._govern_with(self.world, self.house) if self._govern_with is not None else None
         return ""
 
@@ -164,6 +166,7 @@ class Watchdog:
         self._watch_server(look, now)
         self._guard("noting conversations", lambda: self._learn(fleet))
         self._guard("governing the loop", lambda: self._govern(fleet, look, now))
+        self._guard("counting tokens", lambda: self._count(fleet, now))
         self._reap(look, now)
         due |= self._due(specs, now)
         todo = [s for s in specs if s.name in due or s.name in look.changed]
@@ -254,6 +257,16 @@ class Watchdog:
         self.house.desired.update(lambda d: d.set([name], want=Want.UP, paused=False, frozen=False))
         self.memories[name] = replace(memory, task=token, task_due=True)
         self._wakes[name] = 0.0
+
+    def _count(self, fleet: Fleet, now: Moment) -> None:
+        """Tokens of the phase that runs, and the record of one that is over."""
+        if self.ledger is None or self.loop_plan is None:
+            return
+        limited = any(m.limit is not None for m in self.memories.values())
+        for record in self.ledger.note(
+            fleet, self._loop_state, limited=limited, steady=now.steady, wall=now.wall
+        ):
+            self._record("tokens.recorded", "", f"phase {record['phase']}")
 
     def _taken(self) -> frozenset[str]:
         return frozenset(m.id for memory in self.memories.values() for m in memory.outbox)

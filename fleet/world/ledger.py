@@ -1,0 +1,55 @@
+"""Tokens per phase, counted beside the loop: the books are opened when a phase begins and closed when it ends.
+
+Reading transcripts costs a stat sweep when nothing is new; it is done when the phase changes and every few
+seconds otherwise, a slice at a time, so that catching up with an old project never delays a heal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleet.core.case import LoopState
+from fleet.core.model import Fleet
+from fleet.transcripts.phase import PhaseMeter
+from fleet.transcripts.places import wanted_of
+from fleet.transcripts.price import PriceBook
+from fleet.transcripts.tokenlog import Record, TokenLog
+from fleet.world.world import House, World
+
+EVERY_S = 10.0
+
+
+class Ledger:
+    """One project's books."""
+
+    def __init__(self, world: World, house: House) -> None:
+        self._world = world
+        self._house = house
+        self._meter: PhaseMeter | None = None
+        self._phase: str | None = None
+        self._noted = -1e12
+
+    def note(
+        self, fleet: Fleet, loop: LoopState, *, limited: bool, steady: float, wall: float
+    ) -> list[Record]:
+        """Bring the books up to date; returns the records of phases that are over."""
+        if not fleet.watchdog.log_tokens or fleet.loop is None or loop.held:
+            return []
+        phase = None if loop.complete else loop.phase or None
+        if phase == self._phase and steady - self._noted < EVERY_S:
+            return []
+        if self._meter is None:
+            log = TokenLog(f"{fleet.log_dir}/token-log.jsonl")
+            self._meter = PhaseMeter(self._house.store, log, PriceBook(fleet.prices, library=False))
+        self._phase, self._noted = phase, steady
+        wanted = wanted_of(fleet, self._world.environ, self._conversations(fleet))
+        return self._meter.observe(phase, wanted, wall, limited=limited)
+
+    def _conversations(self, fleet: Fleet) -> Mapping[str, list[str]]:
+        """The conversation each agent is known to be in."""
+        found = {}
+        for agent in fleet.agents:
+            ident = (self._house.store.read_text(f"{agent.name}.id", 4096) or "").strip()
+            if ident:
+                found[agent.name] = [ident]
+        return found
