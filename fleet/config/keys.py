@@ -117,7 +117,8 @@ KEYS: tuple[Key, ...] = (
     Key("agent", "env_file", Type.PATH, "", "A file of KEY=VALUE lines, read at each start.", '".env"',
         inherited=True),
     Key("agent", "clone", Type.STRING, "",
-        "Make dir by cloning this repository when dir does not exist: a path or an address.", '"."'),
+        "Make dir by cloning this when dir does not exist: a repository's path or address, or a plain directory.",
+        '"."'),
 
     Key("agent.wake", "interval", Type.SECONDS, REQUIRED, "Time between two nudges.", "3600", s.positive),
     Key("agent.wake", "prompt_file", Type.PATH, REQUIRED, "The file whose text is typed.",
@@ -178,7 +179,9 @@ KEYS: tuple[Key, ...] = (
         "The newest review commit is newer than the newest claim and carries this word.", '"PASS"'),
     Key("loop.phases.gates", "ratchet", Type.STRING, "",
         "A shell command whose last number may only hold or improve.", '"./count-failures"'),
-    Key("loop.phases.gates", "metric", Type.STRING, "", "What the ratchet's number is called.", '"failures"'),
+    Key("loop.phases.gates", "metric", Type.STRING, "",
+        "What the ratchet's number is called. It may not fall; one whose name begins with - may not rise.",
+        '"-failures"'),
     Key("loop.phases.gates", "timeout", Type.SECONDS, 600.0, "When the command is killed and has failed.",
         "600", s.positive),
 
