@@ -26,7 +26,6 @@ STORY = {
     "handoff.inbox_changed": "An inbox has a new letter: its reader is told. {reason}",
     "message.confirmed": "{agent} was told, and its screen confirms it.",
     "phase.pre_done": "The status file says done; now the gates must agree. {reason}",
-    "gate.started": "A gate runs: {reason}.",
     "gate.passed": "A gate agrees: {reason}.",
     "gate.failed": "A gate does not agree, so the phase is not over: {reason}. The builder is told.",
     "phase.advanced": "The phase is over; everybody starts the next one with fresh prompts: {reason}.",

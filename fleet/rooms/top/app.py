@@ -64,7 +64,8 @@ class Top(App[int]):
     ENABLE_COMMAND_PALETTE = False
     CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, action, word, show=False) for key, action, word, _ in KEYS
+        *(Binding(key, action, word, show=False) for key, action, word, _ in KEYS),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, floor: Floor, *, tour: bool = False, clock: Callable[[], float] = time.time) -> None:
@@ -221,16 +222,15 @@ class Top(App[int]):
         self._put("#events", said[:-1])
 
     def _draw_keys(self) -> None:
-        shown: list[Cell] = []
-        room = self.size.width - 2
-        for key, _, word, _ in (*KEYS[:-2], KEYS[-1], KEYS[-2]):
-            sign = NAMES.get(key, key)
-            need = len(sign) + len(word) + 3
-            if need > room:
-                break
-            room -= need
-            shown += [Cell(f" {sign}", "title"), Cell(f" {word} ", "soft")]
-        self._put("#keys", shown)
+        """As many as fit; how to learn of the others, and how to leave, always fit."""
+        signs = [(NAMES.get(key, key), word) for key, _, word, _ in KEYS]
+        room = self.size.width - sum(_breadth(pair) for pair in signs[-2:])
+        fit = []
+        for pair in signs[:-2]:
+            room -= _breadth(pair)
+            fit += [pair] if room >= 0 else []
+        both = [(Cell(f" {sign}", "title"), Cell(f" {word} ", "soft")) for sign, word in (*fit, *signs[-2:])]
+        self._put("#keys", [cell for pair in both for cell in pair])
 
     def _put(self, where: str, said: Sequence[Cell]) -> None:
         """Draw a line of cells if it is another one than before; nothing to say takes no room."""
@@ -377,6 +377,10 @@ def _row(cells: Mapping[str, Cell], columns: Sequence[tuple[int, show.Column]]) 
         )
         for size, c in columns
     ]
+
+
+def _breadth(key: tuple[str, str]) -> int:
+    return len(key[0]) + len(key[1]) + 3
 
 
 def _clock(at: float) -> str:

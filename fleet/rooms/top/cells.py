@@ -5,6 +5,7 @@ Nothing here is markup. A text from outside goes through `words` once and is the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -161,9 +162,7 @@ def headline(facts: Mapping[str, Any], now: str) -> list[Cell]:
     return [*said, Cell("   "), Cell(text, "soft" if fine else "bad"), Cell("   "), Cell(now, "soft")]
 
 
-def progress(
-    ids: Sequence[str], loop: Mapping[str, Any] | None, gates: Sequence[tuple[str, str]]
-) -> list[Cell]:
+def progress(ids: Sequence[str], loop: Mapping[str, Any] | None, gates: Sequence[str]) -> list[Cell]:
     """Phases as a line: what is done, where we are, which checks have spoken, what is to come."""
     if loop is None or not ids:
         return []
@@ -175,9 +174,8 @@ def progress(
         sign, style = ("✔", "good") if number < here else ("●", "title") if number == here else ("○", "soft")
         said.append(Cell(f"{sign} {words(name)}", style))
         if number == here:
-            said += [
-                Cell(f" {GATE_LOOKS[word][0]} {words(text)}", GATE_LOOKS[word][1]) for text, word in gates
-            ]
+            said += [Cell(" gates ", "soft")] if gates else []
+            said += [Cell(*GATE_LOOKS[word]) for word in gates]
     if loop["complete"]:
         said.append(Cell("   complete", "good"))
     if loop["held"]:
@@ -185,17 +183,19 @@ def progress(
     return said
 
 
+GATE = re.compile(r"gate (\d+)")
 GATE_LOOKS = {"started": ("…", "calm"), "passed": ("✔", "good"), "failed": ("✘", "bad")}
 
 
-def gates_of(records: Iterable[Mapping[str, Any]], phase: str) -> list[tuple[str, str]]:
-    """The checks of the running phase, each with what it last said."""
-    found: dict[str, str] = {}
+def gates_of(records: Iterable[Mapping[str, Any]], phase: str) -> list[str]:
+    """What the checks of the running phase last said, in their order."""
+    found: dict[int, str] = {}
     for record in records:
         family, _, word = str(record.get("type", "")).partition(".")
-        if family == "gate" and word in GATE_LOOKS and (record.get("facts") or {}).get("phase") == phase:
-            found[str(record.get("reason", "")).partition(":")[0][:28]] = word
-    return list(found.items())[-4:]
+        number = GATE.match(str(record.get("reason", "")))
+        if family == "gate" and word in GATE_LOOKS and number and record["facts"].get("phase") == phase:
+            found[int(number[1])] = word
+    return [found[number] for number in sorted(found)]
 
 
 def happened(record: Mapping[str, Any], clock: str) -> list[Cell]:
