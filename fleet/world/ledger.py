@@ -1,4 +1,4 @@
-"""Tokens per phase, counted beside the loop: the books are opened when a phase begins and closed when it ends.
+"""Tokens per phase, counted beside the loop: books are opened when a phase begins, closed when it ends.
 
 Reading transcripts costs a stat sweep when nothing is new; it is done when the phase changes and every few
 seconds otherwise, a slice at a time, so that catching up with an old project never delays a heal.
