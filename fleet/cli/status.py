@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 def gather(fleet: Fleet) -> dict[str, Any]:
     """Everything `status` knows, as the documented document."""
     from fleet import __version__
-    from fleet.cli.view import heartbeat, read_view
+    from fleet.cli.view import disk_trouble, heartbeat, read_view
 
     state_dir = os.path.join(fleet.log_dir, "state")
     panes, foreign, blind = _look(fleet)
@@ -68,7 +68,8 @@ def gather(fleet: Fleet) -> dict[str, Any]:
     rows = [
         _row(s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members
     ]
-    problems = _problems(blind, view, dog, rows)
+    full = disk_trouble(fleet.log_dir)
+    problems = ([full] if full else []) + _problems(blind, view, dog, rows)
     return {
         "version": __version__,
         "project": {
@@ -303,13 +304,7 @@ def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
     loop, dog = facts["loop"], facts["watchdog"]
     lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]
     if loop is not None:
-        where = "complete" if loop["complete"] else loop["id"] or "not begun"
-        place = (
-            "" if loop["index"] is None or loop["complete"] else f" ({loop['index'] + 1} of {loop['total']})"
-        )
-        held = f", held: {loop['held']}" if loop["held"] else ""
-        note = f", {loop['state']}" if loop["state"] else ""
-        lines.append(f"phase {where}{place}{held}{note}")
+        lines.append(_place(loop))
     io.print()
     io.print(clean(" · ".join(lines)))
     if any(r["state"] == "RUNNING" for r in facts["agents"]):
@@ -321,6 +316,17 @@ def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
         io.print(clean("attach: " + shlex.join(attach_command(fleet, one["session"]))))
     for text in facts["problems"]:
         io.print(io.paint("! ", "red") + clean(text))
+
+
+def _place(loop: dict[str, Any]) -> str:
+    """Where the loop stands: the watchdog's own words while it has some, the bare record otherwise."""
+    if loop["held"]:
+        return f"loop held: {loop['held']}"
+    if loop["complete"]:
+        return "sequence complete"
+    if loop["id"] and loop["id"] in loop["state"]:
+        return str(loop["state"])
+    return f"phase {loop['id']} ({loop['index'] + 1}/{loop['total']})" if loop["id"] else "loop not begun"
 
 
 def _detail(r: dict[str, Any]) -> str:

@@ -221,7 +221,7 @@ def test_task(due, look, action, words):
             seen(pane=None, survivors=0),
             {"may_start": False},
             Start,
-            "session is gone",
+            "started again",
             id="our-own-stops-cost-no-budget",
         ),
     ],

@@ -108,6 +108,8 @@ def _cause(case: Case) -> str:
     pane = case.seen.pane
     if case.seen.server_lost:
         return "its tmux server was lost"
+    if case.memory.planned:
+        return "it was stopped to be started again"
     if pane is None:
         return "its session is gone" if case.memory.seen_run else "it should run and does not"
     if pane.exit_signal is not None:
