@@ -23,3 +23,18 @@ def heartbeat(state_dir: str) -> float | None:
         return os.stat(os.path.join(state_dir, "heartbeat")).st_mtime
     except OSError:
         return None
+
+
+def disk_trouble(path: str) -> str:
+    """Why nothing can be written there. The watchdog could not even write down that it cannot."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return ""  # not made yet, or not on this system
+    if disk.f_flag & os.ST_RDONLY:
+        return f"{path}: the file system is read-only: nothing can be recorded, so nothing is healed"
+    if disk.f_blocks and not disk.f_bavail:
+        return f"{path}: the disk is full: nothing can be recorded, so nothing is healed until there is room"
+    if disk.f_files and not disk.f_favail:
+        return f"{path}: the file system has no room for another file: nothing is healed until there is"
+    return ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fleet.journal.events import parse
 from fleet.world import procfs
 from fleet.world.processes import ProcTable
 from fleet.world.tmux import resolve_socket
@@ -96,7 +97,7 @@ class Project:
         path = self.log_dir / "events.jsonl"
         if not path.exists():
             return []
-        rows = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+        rows = [r for line in path.read_bytes().split(b"\n") if (r := parse(line)) is not None]
         return [r for r in rows if (not kind or r["type"] == kind) and (not agent or r["agent"] == agent)]
 
     def received(self, name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""A disk that is full: what cannot be recorded is not done, it is said so, and all goes on when there is room."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.tmux.project import Project, scripted, until
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A project whose log_dir is a file system of a few hundred kilobytes."""
+    p = Project(tmp_path / "project", "")
+    p.log_dir.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k,mode=700", "tmpfs", str(p.log_dir)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may make a small file system")
+    try:
+        yield p
+    finally:
+        p.tear_down()
+        subprocess.run(["umount", "-l", str(p.log_dir)], check=True)
+
+
+def fill(p: Project) -> Path:
+    """Not a byte is left."""
+    path = p.log_dir / "filler"
+    with open(path, "ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            while True:
+                try:
+                    file.write(b"x" * size)
+                except OSError:
+                    break
+    return path
+
+
+def test_a_full_disk_loses_nothing_and_is_recovered_from(small):
+    """I35: degraded by name, no crash loop, no effect twice, well again once there is room."""
+    p = small
+    p.write(scripted(p, "one") + scripted(p, "two"))
+    p.agents("up")
+    dog = p.json("status")["watchdog"]["pid"]
+    filler = fill(p)
+    os.kill(p.pid("one"), signal.SIGKILL)
+    beat = p.log_dir / "state" / "heartbeat"
+    then = beat.stat().st_mtime
+    until(lambda: beat.stat().st_mtime > then + 3)  # it goes on looking
+    p.agents("send", "two", "while it is full", "--timeout", "3", code=1)
+    p.agents("down", "two", code=None)  # may be refused; must not be a traceback
+    facts = p.json("status")
+    assert facts["watchdog"]["state"] == "running"
+    assert any("the disk is full" in x for x in facts["problems"]), facts["problems"]
+    filler.unlink()
+    until(lambda: p.events("agent.healed", "one"), 60)
+    until(lambda: p.events("watchdog.recovered"), 60)
+    assert p.json("status")["watchdog"]["pid"] == dog
+    assert len(p.events("agent.started", "one")) == 2
+    assert [m["kind"] for m in p.received("one")].count("kickoff") == 2
+    assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
+    p.agents("up", "two")
+    assert p.json("send", "two", "now there is room")["ok"]
+    assert not p.events("state.quarantined")
