@@ -117,7 +117,7 @@ KEYS: tuple[Key, ...] = (
     Key("agent", "env_file", Type.PATH, "", "A file of KEY=VALUE lines, read at each start.", '".env"',
         inherited=True),
     Key("agent", "clone", Type.STRING, "",
-        "Make dir by cloning this when dir does not exist: a repository's path or address, or a plain directory.",
+        "Make dir by cloning this when dir does not exist: a repository's path or address, or a directory.",
         '"."'),
 
     Key("agent.wake", "interval", Type.SECONDS, REQUIRED, "Time between two nudges.", "3600", s.positive),
