@@ -1,4 +1,4 @@
-"""A disk that is full: what cannot be recorded is not done, it is said so, and all goes on when there is room."""
+"""A full disk: what cannot be recorded is not done, it is said so, and all goes on once there is room."""
 
 from __future__ import annotations
 
