@@ -47,6 +47,7 @@ class Detail(StrEnum):
     UNKNOWN = "UNKNOWN"
     DOWN = "DOWN"
     DISABLED = "DISABLED"
+    UNWATCHED = "UNWATCHED"  # runs, and no watchdog says what it is doing
 
 
 # What each change of the coarse word means. FATAL hides whether the pane can be seen, so nothing leads

@@ -1,0 +1,152 @@
+"""Documents say what the code says: generated ones are compared, written ones may only name what exists."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import re
+import tomllib
+from functools import cache
+
+import pytest
+
+from fleet import config
+from fleet.cli.main import verbs
+from fleet.cli.parser import parser_for
+from fleet.config.keys import BY_SECTION
+from fleet.core.state import EDGES, Detail, State
+from fleet.journal.events import EventType
+from tests.documents import COMMANDS, ROOT, blocks, pages
+from tools import docs, words
+
+NAMED = [str(p.relative_to(ROOT)) for p in pages()]
+CALL = re.compile(r"(?<![\w.-])(?:\S*/)?agents\.py ((?:--config \S+ |--json )*)([a-z]+)\b([^\n`|]*)")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
+LINK = re.compile(r"\[[^\]]+\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def test_the_generated_documents_are_what_the_code_says():
+    assert docs.stale() == [], "run: python -m tools.docs"
+
+
+def test_every_word_of_the_code_has_its_sentence_and_no_other_has_one():
+    assert set(words.STATES) == {str(s) for s in State}
+    assert set(words.DETAILS) == {str(d) for d in Detail}
+    assert set(words.EVENTS) == docs.written()
+    assert set(words.FAMILIES) == {kind.partition(".")[0] for kind in docs.written()}
+
+
+def test_the_diagram_shows_every_edge_and_every_state():
+    text = docs.states()
+    for (was, now), why in EDGES.items():
+        assert f"{was} --> {now}: {why}" in text
+    assert {s for edge in EDGES for s in edge} == set(State)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_link_leads_somewhere(name):
+    path = ROOT / name
+    missing = [t for t in LINK.findall(path.read_text(encoding="utf-8")) if not (path.parent / t).exists()]
+    assert not missing
+
+
+@cache
+def options_of(verb: str) -> frozenset[str]:
+    parser = parser_for(verb, importlib.import_module(f"fleet.cli.{verbs()[verb][0]}"))
+    return frozenset(_options(parser))
+
+
+def _options(parser: argparse.ArgumentParser):
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_verb_and_option_that_is_shown_exists(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for before, verb, rest in CALL.findall(text):
+        if verb in {"checks", "finds"}:  # prose about the launcher itself
+            continue
+        assert verb in verbs(), f"agents.py {verb}"
+        for option in OPTION.findall(f"{before} {rest.partition('#')[0]}"):
+            assert option in options_of(verb), f"agents.py {verb} {option}"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_block_of_toml_can_be_read_and_names_only_keys_that_exist(name):
+    for block in blocks(ROOT / name):
+        if block.tag != "toml" or block.body.lstrip().startswith("{"):
+            continue
+        found = tomllib.loads(block.body)
+        for section in set(found) & set(BY_SECTION):
+            tables = found[section] if isinstance(found[section], list) else [found[section]]
+            if section in {"backend", "price"}:
+                tables = list(found[section].values())
+            for table in tables:
+                assert set(table) <= set(BY_SECTION[section]), block.place
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_block_of_json_can_be_read(name):
+    for block in blocks(ROOT / name):
+        if block.tag == "json":
+            json.loads(block.body)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_command_that_is_not_run_says_why(name):
+    """Those without a reason are run by tests/tmux/test_documents.py."""
+    for block in blocks(ROOT / name):
+        assert not block.why_not or block.tag in COMMANDS, f"{block.place}: a reason, but no command"
+
+
+def test_the_readme_lists_every_verb():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (?:run|look|set up) \| (.*) \|$", text)
+    listed = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert listed == {name for name, (_, _, group) in verbs().items() if group != "inner"}
+
+
+def test_the_example_is_valid_and_what_it_comments_out_is_a_key_too():
+    fleet = config.load(str(ROOT / "agents.example.toml"))
+    assert not fleet.warnings
+    keys = {key for section in BY_SECTION.values() for key in section}
+    text = (ROOT / "agents.example.toml").read_text(encoding="utf-8")
+    shown = re.findall(r"(?m)^# (\w+) = ", text)
+    assert shown
+    assert set(shown) <= keys
+
+
+# --- the tour -------------------------------------------------------------------------------------------
+
+
+@cache
+def names_in(path: str) -> frozenset[str]:
+    found = set()
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)}
+    return frozenset(found)
+
+
+def tours() -> str:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return "".join(re.findall(r"^## A tour:.*?(?=^## (?!A tour))", text, re.MULTILINE | re.DOTALL))
+
+
+def test_everything_the_tour_passes_exists():
+    text = tours()
+    placed = re.findall(r"`([\w.]+)`\s+in\s+`(fleet/[\w/.]+)`", text)
+    assert len(placed) > 25
+    for name, path in placed:
+        assert name in names_in(path), f"{name} is not in {path}"
+    known = frozenset().union(*(names_in(str(p.relative_to(ROOT))) for p in (ROOT / "fleet").rglob("*.py")))
+    for name in re.findall(r"`(\w+\.\w+)`", text):
+        assert name in known or name in {e.value for e in EventType}, name

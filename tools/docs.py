@@ -1,0 +1,281 @@
+"""Write those documents that follow from the code: `python -m tools.docs`. With --check, say which are stale.
+
+    docs/states.md  docs/events.md  docs/verbs.md  docs/status.schema.json  (and config: fleet.config.docs)
+
+A test compares them with what this would write, so none of them can be edited by hand or be forgotten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import sys
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fleet import config
+from fleet.cli.main import GROUPS, LIBRARIES, verbs
+from fleet.cli.parser import parser_for
+from fleet.core.state import EDGES, Detail, State
+from fleet.journal.events import EventType
+from tools.words import DETAILS, EVENTS, FAMILIES, STATES
+
+ROOT = Path(__file__).resolve().parents[1]
+WRITERS = ("watchdog.py", "core/**/*.py", "world/*.py", "cli/*.py", "rooms/notify/*.py")  # of events
+MADE = "<!-- made by `python -m tools.docs` from the code; a test compares them -->"
+
+
+# --- states -----------------------------------------------------------------------------------------
+
+
+def states() -> str:
+    """docs/states.md: the words of `status`, and how they follow one another."""
+    lines = [
+        "# States",
+        MADE,
+        "",
+        "`status` shows two words for every agent and service: a coarse one for programs, which gets new",
+        "members only with a new major version, and a finer one for people.",
+        "",
+        "| state | meaning |",
+        "|---|---|",
+        *(f"| `{s}` | {STATES[s]} |" for s in State),
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        *(f"  {was} --> {now}: {why}" for (was, now), why in EDGES.items()),
+        "```",
+        "",
+        "Nothing leads from FATAL to UNKNOWN: what needs a person stays so, seen or unseen.",
+        "",
+        "| detail | meaning |",
+        "|---|---|",
+        *(f"| `{d}` | {DETAILS[d]} |" for d in Detail),
+        "",
+        "`agents.py explain NAME` tells why an agent is in its state, what decided it, which rules had",
+        "nothing to say, and when it is looked at next.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# --- events -----------------------------------------------------------------------------------------
+
+
+@cache
+def written() -> frozenset[str]:
+    """Event types that some line of the product records: named whole, or put together from two halves."""
+    whole: set[str] = set()
+    halves: set[str] = set()
+    for path in sorted(p for room in WRITERS for p in (ROOT / "fleet").glob(room)):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                whole.add(node.value)
+            elif isinstance(node, ast.JoinedStr) and len(node.values) == 2:  # noqa: PLR2004
+                halves |= {str(p.value) for p in node.values if isinstance(p, ast.Constant)}
+    return frozenset(e.value for e in EventType if e.value in whole or _joined(e.value, whole, halves))
+
+
+def _joined(kind: str, whole: set[str], halves: set[str]) -> bool:
+    family, _, what = kind.partition(".")
+    return (f".{what}" in halves and family in whole) or (f"{family}." in halves and what in whole)
+
+
+def events() -> str:
+    """docs/events.md: what may stand in events.jsonl."""
+    known = written()
+    lines = [
+        "# Events",
+        MADE,
+        "",
+        "`<log_dir>/events.jsonl` holds everything that was decided and done, one JSON object a line, only",
+        "ever appended to; at 10 MB it becomes `events.jsonl.1` and so on. `agents.py events` reads it.",
+        "",
+        "| key | meaning |",
+        "|---|---|",
+        "| `v` | version of this format: 1 |",
+        "| `seq` | number of the record; it only grows |",
+        "| `at`, `ts` | when: ISO 8601 in UTC, and seconds since the epoch |",
+        "| `type` | one of the words below |",
+        "| `agent` | whom it is about; empty for the fleet |",
+        "| `reason` | one sentence for a person |",
+        "| `tick` | the look in which it was decided; 0 for a verb |",
+        "| `facts` | figures and names that belong to the type |",
+        "",
+        "Whoever reads the file must pass over a line that a crash tore, and over types and keys that it",
+        "does not know.",
+    ]
+    for family, title in FAMILIES.items():
+        rows = [e.value for e in EventType if e.value in known and e.value.partition(".")[0] == family]
+        lines += ["", f"## {title}", "", "| type | what happened |", "|---|---|"]
+        lines += [f"| `{kind}` | {EVENTS[kind]} |" for kind in rows]
+    return "\n".join(lines) + "\n"
+
+
+# --- verbs ------------------------------------------------------------------------------------------
+
+
+def verb_reference() -> str:
+    """docs/verbs.md: every verb with its words and options."""
+    lines = [
+        "# Verbs",
+        MADE,
+        "",
+        "    agents.py [--config PATH] [--json] VERB ...",
+        "",
+        "`--config` and `--json` may stand before or after the verb. Without `--config`, `./agents.toml` is",
+        "read, then the one beside `agents.py`. Exit codes: 0 fine, 1 not as desired, 2 usage or config, 130",
+        "interrupted. Facts go to stdout, remarks to stderr. `agents.py VERB --help` prints what is here.",
+    ]
+    for group in (*GROUPS, "inner"):
+        for name, (module, _, where) in verbs().items():
+            if where == group:
+                lines += _verb(name, importlib.import_module(f"fleet.cli.{module}"))
+    return "\n".join(lines) + "\n"
+
+
+def _verb(name: str, module: Any) -> Iterator[str]:
+    parser = parser_for(name, module)
+    words = (module.__doc__ or "").strip().replace("\n  ", "\n    ")  # tables keep their columns
+    yield from ("", f"## {name}", "", words, "")
+    rows = list(_rows(parser, ""))
+    said = [r[2] for r in rows if r[2]]
+    options = " [options]" if any(r[0].startswith("`-") for r in rows) else ""
+    yield f"    agents.py {' '.join([name, *said])}{options}"
+    if rows:
+        yield from ("", "| | |", "|---|---|")
+        yield from (f"| {what} | {text} |" for what, text, _ in rows)
+    if name in LIBRARIES and not LIBRARIES[name][2]:
+        yield from ("", "Needs libraries, and fetches them into a directory of its own.")
+
+
+def _rows(parser: argparse.ArgumentParser, within: str) -> Iterator[tuple[str, str, str]]:
+    """What, what for, and as it stands in a usage line."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list what it knows
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            yield "`" + "`, `".join(action.choices) + "`", "what to do", "|".join(action.choices)
+            for word, inner in action.choices.items():
+                yield from _rows(inner, f"{within}{word} ")
+            continue
+        if isinstance(action, argparse._HelpAction) or action.dest in {"config", "json"}:  # noqa: SLF001
+            continue
+        value = action.metavar or action.dest.upper()
+        value = "|".join(map(str, action.choices)) if action.choices else str(value)
+        text = " ".join((action.help or "").replace("%%", "%").split()).replace("|", "\\|")
+        if action.option_strings:
+            takes = "" if action.nargs == 0 else f" {value}"
+            yield f"`{within}{', '.join(action.option_strings)}{takes}`".replace("|", "\\|"), text, ""
+        else:
+            several = {"*": f"[{value} ...]", "+": f"{value} ...", "?": f"[{value}]"}
+            shown = "" if within else several.get(str(action.nargs), value)
+            yield f"{within}{value}".replace("|", "\\|"), text, shown
+
+
+# --- status -----------------------------------------------------------------------------------------
+
+
+def status_schema() -> dict[str, Any]:
+    """docs/status.schema.json: the document that `status --json` prints."""
+    text, flag = {"type": "string"}, {"type": "boolean"}
+    count, instant = {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
+    pid, texts = {"type": ["integer", "null"]}, {"type": "array", "items": text}
+    row = {
+        "name": text,
+        "kind": {"enum": ["loop", "persistent", "task", "service"]},
+        "role": text,
+        "backend": text,
+        "model": text,
+        "watch": {"enum": ["none", "heal", "heal+stall"]},
+        "enabled": flag,
+        "desired": {"enum": ["up", "down", ""]},
+        "session": text,
+        "state": {"enum": [str(s) for s in State]},
+        "detail": {"enum": [str(d) for d in Detail]},
+        "reason": text,
+        "since": instant,
+        "until": instant,
+        "pid": pid,
+        "restarts": count,
+        "drift": texts,
+        "phase": text,
+        "rule": text,
+        "messages": count,
+    }
+    told = {"rule", "messages"}  # only while a watchdog says so
+    rows = {"type": "array", "items": _object(row, optional=told)}
+    project = dict.fromkeys(("config", "prefix", "socket", "log_dir"), text)
+    dog = {
+        "state": {"enum": ["running", "stale", "stopped"]},
+        "pid": pid,
+        "last_tick": instant,
+        "age": instant,
+        "version": text,
+        "degraded": text,
+    }
+    loop = {
+        "index": {"type": ["integer", "null"]},
+        "id": text,
+        "total": count,
+        "complete": flag,
+        "held": text,
+        "state": text,
+    }
+    top = {
+        "version": text,
+        "project": _object(project),
+        "watchdog": _object(dog),
+        "loop": {"anyOf": [_object(loop), {"type": "null"}]},
+        "agents": rows,
+        "services": rows,
+        "problems": texts,
+    }
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "agents.py status --json"}
+    return head | _object(top)
+
+
+def _object(shape: dict[str, Any], optional: Collection[str] = ()) -> dict[str, Any]:
+    required = [name for name in shape if name not in optional]
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": shape}
+
+
+# --- all of them ------------------------------------------------------------------------------------
+
+
+def documents() -> dict[str, str]:
+    """Path below docs/ to content."""
+    return {
+        "states.md": states(),
+        "events.md": events(),
+        "verbs.md": verb_reference(),
+        "status.schema.json": json.dumps(status_schema(), indent=1) + "\n",
+        "config.md": config.reference(),
+        "agents.schema.json": json.dumps(config.json_schema(), indent=1) + "\n",
+    }
+
+
+def stale() -> list[str]:
+    """Those that are not what the code says."""
+    found = []
+    for name, text in documents().items():
+        path = ROOT / "docs" / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            found.append(f"docs/{name}")
+    return found
+
+
+def main() -> int:
+    """Write them, or with --check only compare."""
+    if sys.argv[1:] == ["--check"]:
+        for name in (old := stale()):
+            print(f"{name} is not what the code says: run `python -m tools.docs`")
+        return 1 if old else 0
+    for name, text in documents().items():
+        (ROOT / "docs" / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
