@@ -180,13 +180,15 @@ class Refs:
             path = parent
         return None
 
-    def watched_files(self, repo: str) -> tuple[str, ...]:
-        """Directories in which a moved ref shows, for whoever wakes the loop."""
+    def watched_files(self, repo: str, branch: str) -> tuple[str, ...]:
+        """The files in which a moved ref shows, for whoever wakes the loop."""
         found = self.find(repo)
         if found is None:
             return ()
-        names = (found.own, f"{found.common}/refs/heads", f"{found.common}/refs/remotes/origin")
-        return tuple(dict.fromkeys(n for n in names if self._is(n, stat.S_ISDIR)))
+        head = self._text(f"{found.own}/HEAD", 4096).strip()
+        names = [self._watched(found, branch)[0], "packed-refs", head.removeprefix("ref:").strip()]
+        shared = [f"{found.common}/{name}" for name in names if name and not _HASH.fullmatch(name)]
+        return (f"{found.own}/HEAD", *shared)
 
     def _common(self, own: str) -> GitDir:
         shared = self._text(f"{own}/commondir", 4096).strip()

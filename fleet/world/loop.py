@@ -62,6 +62,7 @@ class LoopKeeper:
         self._fetched: str | None = None  # how the last fetch ended; None: told already
         self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
         self._tree_tip = ""
+        self._at = 0  # the phase last seen
         self._taken: set[str] = set()  # every ping known to have reached an outbox
         self.memory: LoopMemory | None = None
 
@@ -99,14 +100,15 @@ class LoopKeeper:
         return self.memory
 
     def watch_paths(self, fleet: Fleet) -> tuple[str, ...]:
-        """Directories whose changes are worth an early look."""
-        if fleet.loop is None:
+        """Files whose changes are worth an early look. Never directories: agents write a lot."""
+        loop = fleet.loop
+        if loop is None:
             return ()
-        handoff = fleet.loop.handoff
-        places = [handoff.repo, os.path.join(handoff.repo, handoff.state_subdir)]
+        names = [p.status for p in loop.phases[self._at : self._at + 1]]
+        files = [path for name in (*names, *loop.handoff.inboxes) for path in places(loop, name)]
         with contextlib.suppress(OSError):
-            places += self._refs.watched_files(handoff.repo)
-        return tuple(dict.fromkeys(os.path.normpath(p) for p in places))
+            files += self._refs.watched_files(os.path.realpath(loop.handoff.repo), loop.handoff.branch)
+        return tuple(dict.fromkeys(files))
 
     # --- looking ------------------------------------------------------------------------------------
 
@@ -118,7 +120,8 @@ class LoopKeeper:
         blind: list[str] = []
         entry = self.book(loop).read(mend=True)
         place = entry.place
-        phase = loop.phases[place.index] if place and place.index < len(loop.phases) else None
+        self._at = place.index if place else 0
+        phase = loop.phases[self._at] if place and self._at < len(loop.phases) else None
         view = self._git(loop, blind)
         status = self._status(loop, phase, blind) if phase else None
         done = status is not None and status.reading.done

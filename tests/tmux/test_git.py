@@ -674,3 +674,16 @@ def test_two_makers_at_once_make_one_clone(repos, tmp_path):
     assert [(m.wait(), m.stdout.read(), m.stdout.close())[0] for m in makers] == [0, 0, 0, 0]
     assert run(tmp_path / "c", "log", "--format=%s") == "start"
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".c")] == []
+
+
+def test_only_files_that_matter_wake_the_loop(repos, watch):
+    """A build that writes thousands of files in the work tree must not keep the supervisor awake."""
+    _, builder, _ = repos
+    w = watch(builder, inboxes=("A.md", "B.md"))
+    until(lambda: (w.look(), place_of(w))[1])
+    paths = w.keeper.watch_paths(w.fleet)
+    assert f"{builder}/docs/STATUS-p1.md" in paths
+    assert f"{builder}/A.md" in paths
+    assert f"{builder}/.git/refs/remotes/origin/main" in paths
+    assert f"{builder}/.git/refs/heads/main" in paths
+    assert not any(os.path.isdir(p) for p in paths)
