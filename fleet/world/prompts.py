@@ -27,13 +27,16 @@ def prompt_for(disk: Disk, fleet: Fleet, agent: AgentSpec, phase: str) -> tuple[
     now = next((p for p in fleet.loop.phases if p.id == phase), None)
     if now is None:
         raise NoPrompt(f"agent {agent.name}: there is no phase {phase!r}; see `agents.py phase show`")
-    template = _read(disk, fleet.loop.kickoff_template, "loop.kickoff_template")
+    path = fleet.loop.kickoff_template
+    template = _read(disk, path, "loop.kickoff_template") if path else ""
     role = _read(disk, os.path.join(fleet.loop.roles_dir, f"{agent.role}.md"), f"agent {agent.name}: role")
     return model_in(agent, now), assemble(template, role, slots_for(now, agent.role))
 
 
 def model_in(agent: AgentSpec, phase: Phase) -> str:
-    """The phase may choose another model for a role, or for an agent by its name."""
+    """The phase may choose another model for a role, or for an agent by its name; this invocation, any."""
+    if agent.model_pinned:
+        return agent.model
     models = dict(phase.models)
     return models.get(agent.role or agent.name, models.get(agent.name, agent.model))
 

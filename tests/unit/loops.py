@@ -59,7 +59,9 @@ def fleet(*ids, gates=(), handoff=None, agents=None, **loop):
             agent("reporter", "task"),
         ),
         loop=Loop(
-            kickoff_template="/p/kickoff.md", roles_dir="/p/roles", phases=phases, handoff=handoff, **loop
+            **{"kickoff_template": "/p/kickoff.md", "roles_dir": "/p/roles"} | loop,
+            phases=phases,
+            handoff=handoff,
         ),
     )
 
