@@ -6,6 +6,7 @@ A mood is what the agent truly does; the screen is only what it shows of it. The
 from __future__ import annotations
 
 import signal as signals
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,7 +40,6 @@ class Mood(StrEnum):
     STRANGE = "strange"  # a screen nobody has a pattern for
     SHELL = "shell"
     IMPOSTER = "imposter"  # another backend's program runs in the pane
-    GONE = "gone"
 
 
 AT_PROMPT = frozenset({Mood.IDLE, Mood.DONE, Mood.WAIT, Mood.ERROR, Mood.LIMIT, Mood.WEDGE, Mood.CONTEXT})
@@ -126,6 +126,7 @@ class SimAgent:
         temper: Temper,
         account: Account,
         zone: str,
+        moods: Counter[str],
         kickoff: bool,
         conversation: str = "",
         resumed: bool = False,
@@ -140,6 +141,7 @@ class SimAgent:
         self.account = account
         self.zone = zone
         self.kickoff = kickoff
+        self.moods = moods  # how often each outcome came about, in the whole machine
         self.conversation = conversation
         self.resumed = resumed
         self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
@@ -269,6 +271,7 @@ class SimAgent:
             return
         names = [n for n in self.temper.weights if self.persona.composer or n not in UNREADABLE]
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
+        self.moods[choice] += 1
         getattr(self, f"_to_{choice}")()
 
     def _words(self) -> str:

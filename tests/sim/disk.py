@@ -48,6 +48,7 @@ class SimDisk:
         self._before = before
         self._inode = 1
         self.files: dict[str, SimFile] = {}
+        self._inside: dict[str, set[str]] = {}  # names by directory
         self.dirs: set[str] = set()
         self.fault = 0
         self.fails_in = 0  # the Nth write from now meets an EIO, once
@@ -94,14 +95,16 @@ class SimDisk:
         self._before("disk.remove")
         if path in self.files:
             self._may_write(path)
-            del self.files[path]
+            self.unlink(path)
 
     def rename(self, old: str, new: str) -> None:
         """Move it over whatever was there."""
         self._before("disk.rename")
         self._find(old)
         self._may_write(new)
-        self.files[new] = self.files.pop(old)
+        moved = self.files[old]
+        self.unlink(old)
+        self._link(new, moved)
 
     def stat(self, path: str) -> FileStat | None:
         """Enough to see a change."""
@@ -114,11 +117,7 @@ class SimDisk:
     def names(self, path: str) -> tuple[str, ...]:
         """Sorted names of files and directories in it."""
         self._before("disk.names")
-        head = path.rstrip("/") + "/"
-        if path not in self.dirs and not any(p.startswith(head) for p in self.files):
-            return ()
-        found = {p[len(head) :].split("/", 1)[0] for p in (*self.files, *self.dirs) if p.startswith(head)}
-        return tuple(sorted(found - {""}))
+        return tuple(sorted(self._inside.get(path.rstrip("/"), ())))
 
     def make_dir(self, path: str) -> None:
         """The directory and its parents."""
@@ -128,6 +127,7 @@ class SimDisk:
         self._may_write(path)
         while path not in ("/", ""):
             self.dirs.add(path)
+            self._inside.setdefault(os.path.dirname(path), set()).add(os.path.basename(path))
             path = os.path.dirname(path)
 
     def touch(self, path: str) -> None:
@@ -145,7 +145,19 @@ class SimDisk:
     def put(self, path: str, data: bytes, mode: int = 0o600) -> None:
         """Somebody else's durable write: no fault is met, nothing is counted."""
         self._inode += 1
-        self.files[path] = SimFile(bytearray(data), self._inode, mode, int(self._wall() * 1e9))
+        self._link(path, SimFile(bytearray(data), self._inode, mode, int(self._wall() * 1e9)))
+
+    def _link(self, path: str, file: SimFile) -> None:
+        if path not in self.files:
+            folder, _, name = path.rpartition("/")
+            self._inside.setdefault(folder, set()).add(name)
+        self.files[path] = file
+
+    def unlink(self, path: str) -> None:
+        """Gone from its directory."""
+        del self.files[path]
+        folder, _, name = path.rpartition("/")
+        self._inside[folder].discard(name)
 
     def text(self, path: str) -> str:
         """What a person would see in the file; empty when there is none."""
@@ -158,7 +170,7 @@ class SimDisk:
             if file.before is not None and self._rng.random() < 0.5:
                 old = file.before.file
                 if old is None:
-                    del self.files[path]
+                    self.unlink(path)
                 else:
                     self.files[path] = old
                 continue

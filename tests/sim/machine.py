@@ -6,6 +6,7 @@ hands, at the very call the seed has chosen.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -81,6 +82,7 @@ class Machine:
         self.condemned: set[str] = set()  # runs that a verb asked to end
         self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
+        self.moods: Counter[str] = Counter()
         self.actor = "watchdog"
         self.calls = 0
         self.in_tick = False
@@ -146,6 +148,7 @@ class Machine:
             temper=self.temper,
             account=member.account,
             zone=self.zone,
+            moods=self.moods,
             kickoff=facts.kickoff,
             conversation=facts.conversation,
             resumed=facts.resumed,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES
+from fleet.core.state import EDGES
 from tests.sim.agents import OUTCOMES
 from tests.sim.faults import DAILY
 from tests.sim.simulation import Report
@@ -21,5 +22,9 @@ def missing(reports: Iterable[Report]) -> list[str]:
     moods: Counter[str] = sum((r.moods for r in reports), Counter())
     named = {name for name, _ in (*AGENT_RULES, *SERVICE_RULES, *UNWATCHED_RULES)} - NOT_HERE
     gaps = [f"rule {name}" for name in sorted(named - set(rules))]
+    edges: Counter[tuple[str, str]] = sum((r.edges for r in reports), Counter())
+    gaps += [f"edge {was} -> {now}" for was, now in EDGES if (str(was), str(now)) not in edges]
+    known = {(str(was), str(now)) for was, now in EDGES}
+    gaps += [f"a place for {was} -> {now} in the table of edges" for was, now in sorted(set(edges) - known)]
     gaps += [f"fault {kind}" for kind in sorted(set(DAILY) - set(struck))]
     return gaps + [f"mood {mood}" for mood in sorted(set(OUTCOMES) - set(moods))]

@@ -151,19 +151,17 @@ class Oracles:
     def _has_cause(self, effect: str, who: str) -> None:
         """I46: whatever is done stands in the intents beforehand, without an outcome yet."""
         file = self.machine.disk.files.get(f"{LOG_DIR}/state/intents.jsonl")
-        opened: dict[str, dict[str, str]] = {}
-        for line in bytes(file.data[-TAIL:]).split(b"\n") if file else []:
+        name, ended = who.removeprefix("sim-"), set()
+        for line in reversed(bytes(file.data[-TAIL:]).split(b"\n") if file else []):
             try:
                 record = json.loads(line)
             except ValueError:
                 continue
             if "outcome" in record:
-                opened.pop(record["id"], None)
-            else:
-                opened[record["id"]] = record
-        name = who.removeprefix("sim-")
-        if not any(i["agent"] == name and effect in (i["effect"], "") for i in opened.values()):
-            self.fail("I46", f"{effect or 'an act'} on {who} without an intent on record")
+                ended.add(record["id"])
+            elif record["id"] not in ended and record["agent"] == name and effect in (record["effect"], ""):
+                return
+        self.fail("I46", f"{effect or 'an act'} on {who} without an intent on record")
 
     def _may_type(self, verb: str, member: Member, agent: SimAgent, detail: str) -> None:
         name, mood = member.name, agent.mood

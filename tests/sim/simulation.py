@@ -53,7 +53,7 @@ class Report:
     ticks: int = 0
     failure: str = ""
     rules: Counter[str] = field(default_factory=Counter)
-    edges: Counter[str] = field(default_factory=Counter)
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
     acts: Counter[str] = field(default_factory=Counter)
     struck: Counter[str] = field(default_factory=Counter)
     moods: Counter[str] = field(default_factory=Counter)
@@ -117,6 +117,7 @@ class Simulation:
         self.liveness = Liveness(self.machine, self.oracles, self.operator)
         self._last_second = (-1, 0)
         self._marked: dict[str, Judgement] = {}
+        self._states: dict[str, str] = {}
 
     def _declare(self, rng: Random, agents: int) -> list[Declared]:
         accounts: dict[str, Account] = {}
@@ -250,6 +251,7 @@ class Simulation:
             self.report.failure = f"I35: the supervisor fell over (t={self.machine.clock.t:.2f})\n{traceback.format_exc()}"
         self.report.acts.update(self.oracles.acts)
         self.report.struck.update(self.nemesis.struck)
+        self.report.moods.update(self.machine.moods)
         return self.report
 
     def _all(self) -> None:
@@ -323,3 +325,7 @@ class Simulation:
             if self._marked.get(name) is not verdict:
                 self._marked[name] = verdict
                 self.report.rules[verdict.rule] += 1
+        for name, row in watchdog.board.rows.items():
+            was, self._states[name] = self._states.get(name, row.state), row.state
+            if was != row.state:
+                self.report.edges[was, row.state] += 1

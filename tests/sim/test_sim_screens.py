@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -48,7 +49,7 @@ def agent(persona: str) -> SimAgent:
     session = SimSession("sim-a", "%0", table.spawn("sh"), clock.wall())
     return SimAgent(
         "a", PERSONAS[persona], session, clock=clock, rng=rng, table=table, temper=Temper(quotes=1.0),
-        account=Account(), zone="Europe/Berlin", kickoff=True,
+        account=Account(), zone="Europe/Berlin", moods=Counter(), kickoff=True,
     )  # fmt: skip
 
 
