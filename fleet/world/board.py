@@ -48,13 +48,10 @@ class Board:
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
         new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
         old = self.rows.get(spec.name)
-        if old is None or (old.state, old.detail, old.until, old.pid) != (
-            new.state,
-            new.detail,
-            new.until,
-            new.pid,
-        ):
+        if old is None or _state(old) != _state(new):
             self._moved = True
+        elif old != new:
+            self._changed = True
         self.rows[spec.name] = new
 
     def keep_only(self, names: Iterable[str]) -> None:
