@@ -9,7 +9,7 @@ Regions a pattern may name:
   notice    what the CLI itself said since the last user's turn, with nothing of the agent's below it
   live      the newest block since then, if the CLI or the agent wrote it
   status    the spinner or summary line below everything
-  opening   what stands on a screen without any turn
+  opening   a screen without any turn: its lines, and those below the composer
   footer    each line below the composer
   composer  the composer's first line
   box       the second of two boxes in a row, with nothing said below: where boxed CLIs show an error
@@ -58,7 +58,7 @@ RANK = {
 _DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
 _SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # never a tool's output, never the user's own words
 
-_SPINNER = re.compile(r"[⠀-⣿·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
+_SPINNER = re.compile(r"[⠀-⣿▀-▟·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
 _WORD = re.compile(r"[^\W_]")
 _STILL = b"0123456789 \t\n|/\\-*"
 _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
@@ -181,7 +181,7 @@ def _regions(parts: Parts) -> dict[str, list[str]]:
     return {
         "notice": [block.text for block in parts.notices],
         "live": [newest.text] if newest and newest.kind in _SPOKEN else [],
-        "opening": [" ".join(only.lines)] if only and only.kind is Kind.OTHER else [],
+        "opening": ["\n".join((*only.lines, *parts.footer))] if only and only.kind is Kind.OTHER else [],
         "status": [status.text] if status else [],
         "footer": parts.footer,
         "composer": [parts.composer] if parts.composer is not None else [],
