@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,11 +43,9 @@ class Finder:
         """Every file that may be an agent's, with its state now."""
         for path, kind in dict.fromkeys(self._paths(wanted)):
             try:
-                found = os.stat(path)
+                yield path, kind, os.stat(path)
             except OSError:
                 continue
-            if stat.S_ISREG(found.st_mode):
-                yield path, kind, found
 
     def _paths(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str]]:
         directories = {name for agent in wanted for name in agent.directories}

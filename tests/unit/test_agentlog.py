@@ -317,10 +317,12 @@ def test_half_a_line_is_told_when_it_is_whole(fleet, tmp_path):
     logs = CleanLogs(str(tmp_path / "state" / "clean"), View())
     line = user_line("whole", cwd=str(fleet.root / "a"))
     fleet.write("a", "first")
-    for piece in (line[:50], line[50:]):
+    for piece in (line[:50], line[50:-1], line[-1:], b""):  # whole, but for its newline, is not yet whole
         with open(fleet.path("a"), "ab") as handle:
             handle.write(piece)
         logs.poll([agent])
+    os.utime(fleet.path("a"), ns=(1, 1))
+    logs.poll([agent])
     assert fleet.clean("builder") == ["first", "whole"]
 
 
