@@ -164,6 +164,10 @@ IN_P1 = replace(READY, run=replace(READY.run, phase="p1"))
         pytest.param(
             IN_P1, LoopState("p1", held="doubt"), seen(), None, None, id="held-leaves-the-running-alone"
         ),
+        pytest.param(IN_P1, LoopState(), seen(), None, None, id="an-unknown-position-stops-nobody"),
+        pytest.param(
+            OVER, LoopState(), seen(pane=None), None, "held", id="an-unknown-position-starts-nobody"
+        ),
     ],
 )
 def test_turnover(memory, loop, look, action, words):

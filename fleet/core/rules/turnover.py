@@ -43,10 +43,11 @@ def turnover(case: Case) -> Verdict | None:
         if pane is not None:
             return begin(case, "the sequence is complete", planned=True)
         return Verdict("the sequence is complete", hold=True, detail=Detail.DONE)
-    if loop.held:
+    held = loop.held or ("" if loop.phase else "its position could not be looked at")
+    if held:
         if pane is not None and not pane.dead:
             return None
-        return Verdict(f"the loop is held: {loop.held}", hold=True, detail=Detail.HELD)
+        return Verdict(f"the loop is held: {held}", hold=True, detail=Detail.HELD)
     known = run is not None and pane is not None and run.id == pane.ref.run
     if known and run is not None and run.phase and run.phase != loop.phase and not loop.keep_runs:
         return begin(_without_gates(case), f"phase {run.phase} is over, {loop.phase} begins", planned=True)
