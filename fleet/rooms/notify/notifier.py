@@ -119,7 +119,7 @@ class Notifier:
     def _addressed(self, news: Iterable[Notice], now: float) -> list[Waiting]:
         fresh = [n for n in news if n.at > now - OLD_S]
         return [
-            Waiting(key, notice, notice.at + self._patience(target, notice))
+            Waiting(key, notice, min(notice.at, now) + self._patience(target, notice))
             for notice in fresh
             for key, (_, target) in self.targets().items()
             if wanted(notice.kind, target.on)

@@ -23,7 +23,7 @@ from fleet.journal.locks import watchdog_holder
 from fleet.journal.store import Store
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
 from fleet.rooms.notify.notifier import Look, Notifier, drift_of
-from fleet.rooms.notify.targets import Message, deliver
+from fleet.rooms.notify.targets import Message, deliver, end_children
 from fleet.world.files import RealDisk
 
 LOCK = "notify.lock"
@@ -32,6 +32,7 @@ SHORTEST_S = 0.05
 STALE_TICKS = 3  # as `status` counts
 HUNG_S = 10.0  # a machine that wakes up needs a moment before its watchdog beats again
 LAST_WORDS_S = 20.0
+STOP_S = 2.0  # for what is on its way; what does not arrive by then is sent by the next one
 
 
 def run(fleet: Fleet, *, once: bool) -> int:
@@ -86,7 +87,8 @@ class _Runner:
             time.sleep(max(SHORTEST_S, wait))
         if not self.stop:
             self._last_words()
-        self.teller.close(LAST_WORDS_S)
+        self.teller.close(STOP_S)
+        end_children()
         return 0
 
     def _last_words(self) -> None:

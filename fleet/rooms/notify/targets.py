@@ -91,8 +91,8 @@ def shown(text: str) -> str:
 
 def label(number: int, target: Notify) -> str:
     """What we call a target in tables and events; never its address."""
-    name = {"url": f" ${target.url_env}", "command": f" {target.command.split()[0]}"}.get(target.to, "")
-    return f"{number + 1}:{target.to}{name}"
+    name = f"${target.url_env}" if target.to == "url" else target.command.partition(" ")[0]
+    return f"{number + 1}:{target.to} {name}".rstrip()
 
 
 def deliver(target: Notify, message: Message, environ: Mapping[str, str], cwd: str) -> str:
@@ -131,9 +131,9 @@ def _url(target: Notify, message: Message, environ: Mapping[str, str], _cwd: str
     except ImportError:
         return "the library apprise is not installed: `agents.py notify test` sets it up"
     service = apprise.Apprise()
-    if not service.add(address):
-        return f"the variable {target.url_env} holds no address that apprise understands"
     with _said_by("apprise") as said:
+        if not service.add(address):
+            return f"the variable {target.url_env} holds no address that apprise understands"
         fine = service.notify(
             title=message.title,
             body=message.text,
@@ -184,16 +184,29 @@ def _run(argv: Sequence[str], text: str, environ: Mapping[str, str], cwd: str) -
         )
     except OSError as fault:
         return f"{argv[0]}: {fault.strerror or fault}"
-    try:
-        said, _ = child.communicate(text.encode(), timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {TIMEOUT_S:.0f} s"
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    _at_work.add(child.pid)
+    with child:
+        try:
+            said, _ = child.communicate(text.encode(), timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return f"it did not end within {TIMEOUT_S:.0f} s"
+        finally:
+            _end(child.pid)
     last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
     return "" if child.returncode == 0 else f"exit {child.returncode}: {last or 'it said nothing'}"
 
 
+def end_children() -> None:
+    """End whatever is still at work: we have to leave."""
+    for pid in tuple(_at_work):
+        _end(pid)
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    _at_work.discard(pid)
+
+
+_at_work: set[int] = set()  # leaders of their groups
 SEND = {"command": _command, "desktop": _desktop, "url": _url}

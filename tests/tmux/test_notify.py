@@ -1,0 +1,171 @@
+"""Being told, against receivers on this machine: exactly once a change, whatever happens to the watchdog."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.tmux.project import Project, until
+
+pytestmark = pytest.mark.tmux
+
+ON = '["fatal", "asking", "limited", "resumed", "stale", "drift"]'
+FLEET = """
+[[agent]]
+name = "{name}"
+kind = "persistent"
+backend = "{backend}"
+prompt = "Begin."
+env = {{ AO_SCRIPT = "{script}" }}
+"""
+BROKEN = '[backend.broken]\nbin = "/nowhere/[red]<b>tool"\nprompt_delivery = "arg"\n'
+ASKS = 'start = [{ ask = "May I [bold]format the disk?", options = ["Yes", "No"] }]'
+LIMITED = """
+[[on]]
+kickoff = "."
+steps = [{ limit = "You've hit your session limit · resets {reset}", for = 2 }, { say = "On I go." }]
+"""
+
+
+@pytest.fixture
+def receiver():
+    """A service on loopback; `said` are the documents it got."""
+    said: list[dict[str, str]] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self):
+            said.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    server.said = said
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = Project(tmp_path, "", defaults="")
+    made.head = made.head.replace("[watchdog]\n", "[watchdog]\nnotify_after = 0.2\n")
+    yield made
+    made.tear_down()
+
+
+def write(project: Project, targets: str) -> None:
+    members = [
+        FLEET.format(name="asker", backend="scripted", script=project.script("asker", ASKS)),
+        FLEET.format(name="calm", backend="scripted", script=""),
+        FLEET.format(name="broke", backend="broken", script=""),
+        FLEET.format(name="capped", backend="scripted", script=project.script("capped", LIMITED)),
+    ]
+    project.write("".join(members) + BROKEN + targets)
+
+
+def lines(project: Project) -> list[dict]:
+    path = project.root / "told.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def told(project: Project) -> Counter:
+    return Counter((n["kind"], n["agent"]) for line in lines(project) for n in line["notices"])
+
+
+def watchdog_pid(project: Project) -> int:
+    return json.loads((project.log_dir / "state" / "watchdog.lock").read_text())["pid"]
+
+
+def test_every_change_is_told_once_whatever_becomes_of_the_watchdog(project, receiver):
+    hook = f"json://127.0.0.1:{receiver.server_address[1]}/a-path-that-is-a-secret"
+    env = {"FLEET_HOOK": hook}
+    write(
+        project,
+        f'[[notify]]\nto = "command"\ncommand = "cat >> told.jsonl"\non = {ON}\n'
+        f'[[notify]]\nto = "url"\nurl_env = "FLEET_HOOK"\non = {ON}\n',
+    )
+    project.agents("up", "--no-wait", code=None, env=env)
+    first = {
+        ("fatal", "broke"): 1,
+        ("asking", "asker"): 1,
+        ("limited", "capped"): 1,
+        ("resumed", "capped"): 1,
+    }
+    until(lambda: told(project) == first)
+
+    os.kill(watchdog_pid(project), signal.SIGKILL)  # its teller says so, and goes
+    gone = {**first, ("stale", ""): 1}
+    until(lambda: told(project) == gone)
+    project.agents("ensure", env=env)
+    back = {**first, ("stale", ""): 2}
+    until(lambda: told(project) == back)
+    project.agents("down", "watchdog")
+    project.agents("up", "--no-wait", code=None, env=env)  # an orderly restart is no news
+
+    project.agents("reset", "broke")  # and this is: the proof that it still tells
+    again = {**back, ("fatal", "broke"): 2}
+    until(lambda: told(project) == again)
+    until(lambda: len(receiver.said) == sum(again.values()))
+    project.agents("down")
+    assert told(project) == again
+
+    fatal = next(d for d in receiver.said if "broke" in d["title"])
+    assert "/nowhere/[red]<b>tool" in fatal["message"], "text is text"
+    ids = [n["id"] for line in lines(project) for n in line["notices"]]
+    assert len(set(ids)) == len(ids)
+    for path in project.log_dir.rglob("*"):
+        if path.is_file():
+            assert b"a-path-that-is-a-secret" not in path.read_bytes(), path
+
+
+def test_a_receiver_that_hangs_or_fails_does_not_delay_the_watchdog(project):
+    write(
+        project,
+        '[[notify]]\nto = "command"\ncommand = "sleep 1000"\n'
+        '[[notify]]\nto = "command"\ncommand = "exit 7"\nretries = 0\n'
+        '[[notify]]\nto = "command"\ncommand = "cat >> told.jsonl"\n',
+    )
+    project.agents("up", "--no-wait", code=None)
+    until(lambda: told(project) == {("fatal", "broke"): 1, ("asking", "asker"): 1})
+    until(lambda: any("exit 7" in r["reason"] for r in project.events("notify.failed")))
+    until(lambda: project.events("agent.ready", "calm"))
+    os.kill(project.row("calm")["pid"], signal.SIGKILL)
+    until(lambda: project.events("agent.healed", "calm"))
+    project.agents("down")
+
+
+def test_what_an_agent_still_runs_that_the_file_no_longer_says_is_told_once(project):
+    target = '[[notify]]\nto = "command"\ncommand = "cat >> told.jsonl"\non = ["drift"]\n'
+    project.write(FLEET.format(name="a", backend="demo", script="") + target)
+    project.agents("up")
+    project.write(FLEET.format(name="a", backend="demo", script="x") + target)
+    until(lambda: told(project) == {("drift", "a"): 1})
+    assert "env" in lines(project)[0]["text"]
+    project.agents("down")
+
+
+def test_the_test_verb_tries_each_and_says_which_works(project):
+    write(
+        project,
+        '[[notify]]\nto = "command"\ncommand = "cat >> told.jsonl"\n'
+        '[[notify]]\nto = "command"\ncommand = "echo wrong number; exit 4"\n',
+    )
+    facts = project.json("notify", "test", code=1)
+    assert [t["ok"] for t in facts["targets"]] == [True, False]
+    assert facts["targets"][1]["why"] == "exit 4: wrong number"
+    assert lines(project)[0]["kind"] == "test"
+    assert project.json("notify")["targets"][0]["waiting"] == 0
+    project.write("")
+    assert "there is no [[notify]]" in project.agents("notify", "test", code=1)
