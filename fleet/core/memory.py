@@ -170,7 +170,8 @@ class FleetMemory:
     """What concerns all agents together."""
 
     steady: float = 1e6  # the steady clock when last saved; far from zero, which means "never" ...
-    wall: float = 0.0  # ... and the wall clock at that moment
+    wall: float = 0.0  # ... and the wall clock at that moment ...
+    mono: float = 0.0  # ... and the monotonic one
     server_pid: int = 0
     server_started: int = 0
     server_lost: float = 0.0  # steady

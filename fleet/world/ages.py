@@ -1,7 +1,7 @@
 """The steady clock: what ages are measured on.
 
-It runs with the monotonic clock while we run, carries on over a restart by the wall time that passed,
-and never goes back. When the two clocks part, or we were away for long, somebody suspended the machine,
+It runs with the monotonic clock, also over a restart of ours; over one of the machine it carries on by the
+wall time that passed. It never goes back. When the two clocks part, or we were away for long, somebody suspended the machine,
 stopped us or moved the clock: then nobody has been idle, and all ages start anew.
 """
 
@@ -20,11 +20,18 @@ class Ages:
     def __init__(self, clock: Clock, memory: FleetMemory) -> None:
         self._clock = clock
         wall = clock.wall()
-        away = min(max(0.0, wall - memory.wall), CARRY_OVER_MAX_S) if memory.wall else 0.0
         self._mono0 = clock.mono()
-        self._steady0 = memory.steady + away
+        self._steady0 = memory.steady + self._away(memory, wall, self._mono0)
         self._wall, self._mono = wall, self._mono0
         self._first = True
+
+    @staticmethod
+    def _away(memory: FleetMemory, wall: float, mono: float) -> float:
+        """How long nobody watched. Within one boot the monotonic clock knows, whatever the wall clock did."""
+        if not memory.wall:
+            return 0.0
+        away = mono - memory.mono if memory.mono and mono >= memory.mono else wall - memory.wall
+        return min(max(0.0, away), CARRY_OVER_MAX_S)
 
     def now(self) -> Moment:
         """This moment."""

@@ -23,6 +23,7 @@ from fleet.world.world import World
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
 BUSY_RATE = 0.1  # share of one processor that is more than an idle full-screen program needs
 BUSY_MIN_S = 0.3
+MEASURED_S = 5.0  # an agent may well be quiet for less
 CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
 FURNITURE_S = 15.0  # and so is one that came with the agent
 TICKS = 100.0  # of a process's start time, a second
@@ -281,10 +282,13 @@ class Senses:
         cpu = sum(p.cpu for p in tree)
         elapsed = now.steady - eye.cpu_at
         used = cpu - eye.cpu
-        measured = eye.cpu_at > 0
-        busy = measured and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
+        compared = eye.cpu_at > 0
+        busy = compared and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
+        measured = compared and (busy or elapsed >= MEASURED_S)
         busy = busy or any(self._at_work(tree[0], child) for child in tree[1:])
-        eye.cpu, eye.cpu_at, eye.scanned = cpu, now.steady, now.steady
+        eye.scanned = now.steady
+        if measured or not compared:
+            eye.cpu, eye.cpu_at = cpu, now.steady
         eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
                             busy=busy, measured=measured)  # fmt: skip
 
