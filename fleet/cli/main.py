@@ -38,7 +38,6 @@ VERBS = {
     "explain": ("explain", "why an agent is in its state and what happens next", "look"),
     "events": ("events", "everything that was decided and done", "look"),
     "tokens": ("tokens", "tokens and time per phase and agent", "look"),
-    "usage": ("usage", "tokens found in transcripts", "look"),
     "top": ("top", "the whole fleet, live", "look"),
     "screen": ("screen", "what a screen says about its agent", "look"),
     "replay": ("replay", "decide a recorded moment again", "look"),

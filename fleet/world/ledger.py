@@ -14,6 +14,7 @@ from fleet.transcripts.phase import PhaseMeter
 from fleet.transcripts.places import wanted_of
 from fleet.transcripts.price import PriceBook
 from fleet.transcripts.tokenlog import Record, TokenLog
+from fleet.world.phasebook import PhaseBook
 from fleet.world.world import House, World
 
 EVERY_S = 10.0
@@ -39,11 +40,13 @@ class Ledger:
         if phase == self._phase and steady - self._noted < EVERY_S:
             return []
         if self._meter is None:
-            log = TokenLog(f"{fleet.log_dir}/token-log.jsonl")
+            log = TokenLog(f"{fleet.log_dir}/token-log.jsonl", self._world.disk)
             self._meter = PhaseMeter(self._house.store, log, PriceBook(fleet.prices, library=False))
         self._phase, self._noted = phase, steady
         wanted = wanted_of(fleet, self._world.environ, self._conversations(fleet))
-        return self._meter.observe(phase, wanted, wall, limited=limited)
+        place = PhaseBook(self._house.store, self._world.lock, fleet.loop.state_file).read().place
+        began = place.since if place is not None else None
+        return self._meter.observe(phase, wanted, wall, limited=limited, changed_at=began)
 
     def _conversations(self, fleet: Fleet) -> Mapping[str, list[str]]:
         """The conversation each agent is known to be in."""
