@@ -120,10 +120,7 @@ def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSe
         status = None
     seen = LoopSeen(place=place, status=status, git=watched(disk, loop))
     if seen.git is None:
-        raise Fail(
-            f"{loop.handoff.repo} is not a git repository, and gates run there",
-            hint="correct loop.handoff.repo",
-        )
+        raise Fail(f"{loop.handoff.repo} is not there, and gates run in it", hint="correct loop.handoff.repo")
     return place, seen
 
 

@@ -153,10 +153,14 @@ class Refs:
         self._packed: dict[str, tuple[FileStat, dict[str, str]]] = {}
 
     def view(self, repo: str, branch: str) -> GitView | None:
-        """The watched ref and the head; None where there is no repository. Raises OSError if unreadable."""
+        """The watched ref and the head; empty in a plain directory, None where there is not even that.
+
+        Raises OSError for what cannot be read.
+        """
+        repo = os.path.realpath(repo)
         found = self.find(repo)
         if found is None:
-            return None
+            return GitView() if self._is(repo, stat.S_ISDIR) else None
         ref, tip = self._watched(found, branch)
         head = self._resolve(found, "HEAD")
         config = self._text(f"{found.common}/config", 1 << 20)

@@ -156,7 +156,7 @@ class LoopKeeper:
     def _git(self, loop: Loop, blind: list[str]) -> GitView | None:
         repo = loop.handoff.repo
         try:
-            view = self._refs.view(os.path.realpath(repo), loop.handoff.branch)
+            view = self._refs.view(repo, loop.handoff.branch)
         except OSError as error:
             blind.append(f"{repo}: {error.strerror or error}")
             return None

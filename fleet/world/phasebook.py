@@ -78,6 +78,8 @@ class PhaseBook:
             if now.place != expect:
                 where = now.place.id or "the end" if now.place else "nowhere"
                 return f"the loop is at {where} meanwhile"
+            if expect is not None and now.index not in {None, expect.index}:
+                return f"state/{self._file} was changed meanwhile"
             self._write(to)
         return ""
 

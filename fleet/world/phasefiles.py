@@ -58,9 +58,9 @@ def write_marker(disk: Disk, log_dir: str, ids: Sequence[str], wall: float) -> N
 
 
 def watched(disk: Disk, loop: Loop) -> GitView | None:
-    """The repository as its ref files show it; None when there is none to be seen."""
+    """The repository as its ref files show it; None when there is nothing to be seen."""
     try:
-        return git.Refs(disk).view(os.path.realpath(loop.handoff.repo), loop.handoff.branch)
+        return git.Refs(disk).view(loop.handoff.repo, loop.handoff.branch)
     except OSError:
         return None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.core.loop import LoopPlan
+from fleet.core.loop import GitView, LoopPlan
 from fleet.core.model import Gate, Handoff
 from fleet.world import git
 from fleet.world.clock import RealClock
@@ -376,6 +376,7 @@ def test_refs_are_read_where_git_keeps_them(tmp_path, repos):
     (tmp_path / "link").symlink_to(builder)
     assert refs.view(os.path.realpath(tmp_path / "link"), "").head == head
     assert refs.view(str(tmp_path / "nowhere"), "") is None
+    assert refs.view(str(tmp_path), "") == GitView()
     assert refs.view(str(builder), "no-such-branch").tip == ""
 
 
@@ -481,6 +482,19 @@ def test_gates_that_pass_fail_and_hang(repos, watch):
     assert str(logs[1]) in ping.text
     assert logs[0].stat().st_mode & 0o777 == 0o600
     gated(w, Gate(run="echo fine"), Gate(run="true"))
+    until(lambda: (w.look(), place_of(w).id == "p2")[1])
+
+
+def test_gates_run_in_a_plain_directory_too(tmp_path, watch):
+    """Without commits the text of the status file is what they are kept under."""
+    plain = tmp_path / "plain"
+    (plain / "docs").mkdir(parents=True)
+    (plain / "docs" / "STATUS-p1.md").write_text("## DONE\nall of it\n", encoding="utf-8")
+    w = watch(plain)
+    gated(w, Gate(run="test -e passes"))
+    until(lambda: (w.look(), w.kinds() == ["gate"])[1])
+    (plain / "passes").write_text("", encoding="utf-8")
+    (plain / "docs" / "STATUS-p1.md").write_text("## DONE\nall of it, really\n", encoding="utf-8")
     until(lambda: (w.look(), place_of(w).id == "p2")[1])
 
 

@@ -279,6 +279,14 @@ def test_a_move_expects_what_it_was_decided_on():
     assert disk.files == before, "a stale move writes nothing"
 
 
+def test_an_index_changed_between_look_and_move_is_not_overwritten():
+    f, disk = fleet(), MemoryDisk()
+    book(disk).move(None, place(f, 0))
+    disk.files["/s/phase-idx"] = b"2\n"
+    assert "changed" in book(disk).move(place(f, 0), place(f, 1))
+    assert disk.files["/s/phase-idx"] == b"2\n"
+
+
 @pytest.mark.parametrize("die_at", range(1, 6))
 def test_a_half_made_move_is_finished_by_whoever_looks_next(die_at):
     f, disk = fleet(), MemoryDisk()
