@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fleet.core.case import LoopState
 from fleet.core.desired import Hold, Want
 from fleet.core.memory import Run
 from fleet.core.model import WATCHDOG, AgentSpec, Fleet, ServiceSpec
@@ -164,8 +165,20 @@ class Operator:
                 results[spec.name] = Done(ok=False, why=why_none, stale=True)
                 continue
             orders.append(Order(spec, cause, pane.ref if pane else None, phase=phase if loop else ""))
+        if phase and any(order.phase for order in orders):
+            self._open_books(phase)
         results.update(self.performer.start(self.fleet, orders, lambda _name: True))
         return results
+
+    def _open_books(self, phase: str) -> None:
+        """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
+        if self.fleet.watchdog.log_tokens and watchdog_holder(self.house.state_dir) is None:
+            from fleet.world.ledger import Ledger
+
+            wall = self.world.clock.wall()
+            Ledger(self.world, self.house).note(
+                self.fleet, LoopState(phase), limited=False, steady=0.0, wall=wall
+            )
 
     def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str]:
         """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or anew."""
