@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fleet import __version__
-from fleet.core.actions import Action, Paste, Start
+from fleet.core.actions import Action, Paste, Press, Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
 from fleet.core.decide import Judgement, judge
@@ -428,7 +428,7 @@ class Watchdog:
 
     def _act(self, spec: Spec, action: Action, now: Moment) -> None:
         message: Message | None = None
-        if isinstance(action, Paste):
+        if isinstance(action, Paste | Press):
             message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)
         self.senses.forget(spec.session)
@@ -440,10 +440,12 @@ class Watchdog:
             f"{type(action).__name__}: {done.why}",
         )
         if message is not None and not done.why.startswith("unknown"):
-            # it was certainly not typed: back into the queue, or out of it when it never can be
-            back = replace(
-                message, status=Status.FAILED if done.fatal else Status.QUEUED, run="", why=done.why
-            )
+            # it was certainly not done: a step back, or out of the queue when it never can be
+            back = replace(message, status=Status.QUEUED, run="", why=done.why)
+            if isinstance(action, Press):
+                back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
+            elif done.fatal:
+                back = replace(back, status=Status.FAILED)
             self.memories[spec.name] = advance(self.memories[spec.name], back)
             if done.fatal:
                 self.asks.finished((back,))
@@ -544,7 +546,9 @@ class Watchdog:
         return delay
 
     def _save_fleet(self, now: Moment) -> None:
-        self.fleet_memory = replace(self.fleet_memory, steady=now.steady, wall=now.wall)
+        self.fleet_memory = replace(
+            self.fleet_memory, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
+        )
         self.records.save_fleet(self.fleet_memory)
 
     def _tidy(self, fleet: Fleet) -> None:

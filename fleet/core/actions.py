@@ -50,6 +50,7 @@ class Paste:
     ref: PaneRef
     message: str  # id in the outbox
     cause: str
+    expects: str = ""  # the program that must be in the pane; empty: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Press:
     keys: tuple[str, ...]
     cause: str
     message: str = ""
+    expects: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,11 @@ class Backend:
         """Only a profile that says what idle looks like can leave a screen unknown."""
         return any(p.state == "idle" for p in self.patterns)
 
+    @property
+    def declares_composer(self) -> bool:
+        """Whether the profile says where typed text stands: then not to find it means something."""
+        return any(name in {"composer", "inside"} for name, _ in self.screen)
+
 
 @dataclass(frozen=True, slots=True)
 class Wake:

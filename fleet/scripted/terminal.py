@@ -125,5 +125,9 @@ class Terminal:
         self._rows, self._cursor = list(rows), cursor
 
     def forget(self) -> None:
-        """The screen is not as we left it (resized, flooded): paint all of it next time."""
-        self._rows, self._cursor = ["\0"] * len(self._rows), (-1, -1)
+        """The screen is not as we left it (resized, flooded): wipe it, and paint all of it next time.
+
+        What a terminal knows of lines it has broken itself, at the old width, goes only with a wipe.
+        """
+        self.write("\x1b[2J")
+        self._rows, self._cursor = [], (-1, -1)

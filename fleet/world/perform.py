@@ -223,8 +223,7 @@ class Performer:
             case Paste():
                 return self._paste(action, message)
             case Press():
-                press = lambda: self.world.tmux.press(action.ref, action.keys)  # noqa: E731 - named for the record
-                return self._noted("press", action.agent, action.ref.run, action.cause, press)
+                return self._press(action)
             case Keep():
                 return self._keep(action)
             case Start():
@@ -263,9 +262,23 @@ class Performer:
             return Done(ok=False, why=f"{message.file}: {error.strerror}", fatal=True)
 
         def paste() -> str:
-            return self.world.tmux.paste(action.ref, text)
+            return self._stranger(action) or self.world.tmux.paste(action.ref, text)
 
         return self._noted("paste", action.agent, action.ref.run, action.cause, paste)
+
+    def _press(self, action: Press) -> Done:
+        def press() -> str:
+            return self._stranger(action) or self.world.tmux.press(action.ref, action.keys)
+
+        return self._noted("press", action.agent, action.ref.run, action.cause, press)
+
+    def _stranger(self, action: Paste | Press) -> str:
+        """The agent may have left its pane to a shell since it was seen: then nothing is typed."""
+        if not action.expects:
+            return ""
+        tree = self.world.processes.tree(action.ref.pid)
+        there = any(action.expects in {p.name, p.exe} for p in tree)
+        return "" if there else f"{action.expects} is not in the pane any more"
 
     def text_of(self, message: Message) -> str:
         """The words of a message, from its file where it has one."""

@@ -72,7 +72,9 @@ def typing(case: Case) -> Verdict | None:
         )
     changed = advance(memory, replace(typed, status=Status.TYPED))
     changed = replace(changed, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
-    act = Paste(case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}")
+    act = Paste(
+        case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}", case.backend.process_name
+    )
     return Verdict(
         f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S
     )
@@ -106,7 +108,7 @@ def _not_now(case: Case, message: Message) -> str:
         return "the pane is in copy mode"
     if reading is None:
         return "its screen has not been read"
-    if case.seen.proc.shell_only or (case.seen.proc.other and not case.seen.proc.expected):
+    if _is_stranger(case):
         return "another program is in the pane"
     state = memory.state
     able = {ScreenState.IDLE, ScreenState.ERROR}
@@ -145,12 +147,20 @@ def _is_ours(message: Message, draft: str | None) -> bool:
     return flat.endswith(tail) and (not message.text or "".join(message.text.split()).endswith(flat))
 
 
+def _is_stranger(case: Case) -> bool:
+    """Is it another program than the agent that would get what is typed?"""
+    proc = case.seen.proc
+    return proc.shell_only or bool(proc.other and not proc.expected)
+
+
 def _submit(case: Case, message: Message) -> Verdict:
     now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
     lost = _lost(case, message)
     if lost is not None:
         return lost
     assert pane is not None
+    if _is_stranger(case):
+        return Verdict("typed; another program is in the pane, so it is not submitted", wake_at=now + 2.0)
     if now - message.at < GAP_S:
         return Verdict("typed; letting it settle", hold=True, wake_at=message.at + GAP_S)
     if reading is None or not case.seen.fresh:
@@ -161,6 +171,8 @@ def _submit(case: Case, message: Message) -> Verdict:
     shut = case.now.wall < limit.until if limit is not None else case.memory.state == ScreenState.LIMITED
     if shut and message.kind != "probe":
         return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + LONGEST_S)
+    if reading.draft is None and case.backend.declares_composer:
+        return Verdict("typed; its composer is not to be seen, so it is not submitted", wake_at=now + GAP_S)
     shown = reading.draft is None or _is_ours(message, reading.draft)
     if not shown and now - message.at < SHOWN_S:
         return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
@@ -191,6 +203,7 @@ def _press(case: Case, message: Message, run: str) -> Verdict:
         (case.backend.submit_key,),
         f"submit {message.kind} {message.id}",
         message.id,
+        case.backend.process_name,
     )
     return Verdict(act.cause, action=act, hold=True, memory=advance(case.memory, sent), wake_at=now + GAP_S)
 
@@ -212,7 +225,9 @@ def _confirm(case: Case, message: Message) -> Verdict:
         )
         return _finish(case, replace(message, status=Status.CONFIRMED, why=proof))
     waited = now - message.at
-    if message.enters < ENTERS and waited >= AGAIN_S and case.memory.state != ScreenState.ASKING:
+    unread = reading.draft is None and case.backend.declares_composer
+    again = message.enters < ENTERS and case.memory.state != ScreenState.ASKING
+    if again and waited >= AGAIN_S and not unread and not _is_stranger(case):
         if reading.draft is not None and not _is_ours(message, reading.draft):
             return _finish(
                 case, replace(message, status=Status.FAILED, why="somebody else's text is in the composer")
@@ -222,6 +237,8 @@ def _confirm(case: Case, message: Message) -> Verdict:
         return _press(case, message, pane.ref.run)
     if waited >= GIVE_UP_S:
         why = f"it still stands in the composer after {message.enters} times {case.backend.submit_key}"
+        if unread:
+            why = "it was submitted, and then the composer was not to be seen any more: no receipt"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
     return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now + GAP_S)
 
@@ -231,7 +248,9 @@ def _left(case: Case, message: Message, reading: Reading) -> bool:
         return not _is_ours(message, reading.draft) and (
             not reading.draft or case.memory.state == ScreenState.WORKING
         )
-    # no composer can be made out: the agent at work, or a while without our text, is all the proof there is
+    if case.backend.declares_composer:  # then only a screen that can be read is a proof
+        return case.memory.state not in {"", ScreenState.UNKNOWN, ScreenState.SHELL, ScreenState.STARTING}
+    # there is no composer: the agent at work, or a while without our text, is all the proof there is
     return case.memory.state == ScreenState.WORKING or case.now.steady - message.at >= 1.0
 
 

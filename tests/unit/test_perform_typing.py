@@ -1,0 +1,127 @@
+"""What is typed goes to the agent that was seen and to nobody else: by rule, and once more in the act."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleet.core.actions import Paste, Press
+from fleet.core.case import ProcView
+from fleet.core.memory import Status
+from fleet.core.rules.typing import receipts
+from fleet.core.seen import Proc
+from fleet.world.perform import Performer
+from tests.unit.cases import BACKEND, NOW, READY, REF, case, message, reading, seen
+
+DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"),))
+UNREAD = reading("unknown", draft=None)
+
+
+def flying(status: Status, ago: float, **more):
+    sent = replace(message(), status=status, run=REF.run, at=NOW.steady - ago, **more)
+    return replace(READY, outbox=(sent,), state="unknown")
+
+
+@pytest.mark.parametrize("ago", [0.5, 5.0, 500.0])
+def test_no_enter_while_a_composer_that_should_be_there_is_not_to_be_seen(ago):
+    """I7, I12: what stands there may be a person's."""
+    verdict = receipts(case(flying(Status.TYPED, ago), backend=DECLARED, seen=seen(reading=UNREAD)))
+    assert verdict.action is None
+    assert not verdict.hold  # other rules may have an answer
+    assert verdict.wake_at is not None
+
+
+def test_a_backend_without_a_composer_is_submitted_to_on_trust():
+    verdict = receipts(case(flying(Status.TYPED, 0.5), seen=seen(reading=UNREAD)))
+    assert isinstance(verdict.action, Press)
+
+
+def test_an_unreadable_screen_is_no_receipt():
+    """I11: and no second Enter either; after a while it is said so."""
+    memory = flying(Status.SUBMITTED, 2.0, enters=1)
+    waiting = receipts(case(memory, backend=DECLARED, seen=seen(reading=UNREAD)))
+    assert waiting.action is None
+    assert not waiting.finished
+    later = flying(Status.SUBMITTED, 9.0, enters=1)
+    given_up = receipts(case(later, backend=DECLARED, seen=seen(reading=UNREAD)))
+    assert given_up.finished[0].status is Status.FAILED
+
+
+@pytest.mark.parametrize(("status", "enters"), [(Status.TYPED, 0), (Status.SUBMITTED, 1)])
+def test_no_enter_for_another_program(status, enters):
+    """I8: and it does not keep the rule that mends it from its turn."""
+    stranger = ProcView(expected=False, shell_only=True)
+    look = seen(reading=reading("idle", draft=message().text), proc=stranger)
+    verdict = receipts(case(flying(status, 2.0, enters=enters), backend=DECLARED, seen=look))
+    assert verdict.action is None
+
+
+class Panes:
+    """A tmux that remembers what was typed."""
+
+    def __init__(self) -> None:
+        self.typed: list[object] = []
+
+    def paste(self, _ref, text):
+        self.typed.append(text)
+        return ""
+
+    def press(self, _ref, keys):
+        self.typed.append(keys)
+        return ""
+
+
+class Noted:
+    """Intents, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def begin(self, effect, *_):
+        self.lines.append(effect)
+        return effect
+
+    def end(self, intent, outcome):
+        self.lines.append(f"{intent}: {outcome}")
+
+
+class Stage:
+    """As much of a world as typing needs."""
+
+    def __init__(self, *names: str) -> None:
+        self.tmux, self.processes, self.intents = Panes(), self, Noted()
+        self.names = names
+        self.point = lambda _name: None
+
+    def tree(self, _pid):
+        return tuple(Proc(pid=n, start=1, ppid=0, sid=1, name=x, exe="") for n, x in enumerate(self.names))
+
+
+PASTE = Paste("a", REF, "send-1", "send", expects="tui")
+PRESS = Press("a", REF, ("Enter",), "submit", "send-1", expects="tui")
+
+
+@pytest.mark.parametrize("action", [PASTE, PRESS])
+def test_the_act_itself_looks_once_more_who_is_in_the_pane(action):
+    """I8: between the look and the key the agent may have left its terminal to a shell."""
+    left = Stage("sh", "dd")
+    done = Performer(left, left, None).act(action, message())
+    assert (done.ok, done.stale, left.tmux.typed) == (False, True, [])
+    assert "tui is not in the pane" in done.why
+    there = Stage("sh", "tui")  # a wrapper is no stranger
+    assert Performer(there, there, None).act(action, message()).ok
+    assert len(there.tmux.typed) == 1
+
+
+def test_the_intent_is_on_record_before_and_the_outcome_after():
+    stage = Stage("tui")
+    Performer(stage, stage, None).act(PRESS)
+    Performer(stage, stage, None).act(replace(PRESS, expects="other"))
+    assert stage.intents.lines[:2] == ["press", "press: done"]
+    assert stage.intents.lines[2:] == ["press", "press: other is not in the pane any more"]
+
+
+def test_whoever_expects_nobody_types_to_anybody():
+    stage = Stage("sh")
+    assert Performer(stage, stage, None).act(replace(PRESS, expects="")).ok
