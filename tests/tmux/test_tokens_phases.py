@@ -51,7 +51,7 @@ def test_each_phase_leaves_exactly_one_record_of_its_own_tokens(tmp_path):
             f'env = {{ AO_SCRIPT = "{script}", CLAUDE_CONFIG_DIR = "{home}" }}\n{LOOP}'
         )
         p.agents("up")
-        until(lambda: (p.log_dir / "SEQUENCE-COMPLETE").exists(), 60)
+        until((p.log_dir / "SEQUENCE-COMPLETE").exists, 60)
         log = p.log_dir / "token-log.jsonl"
         until(lambda: log.exists() and len(log.read_text().splitlines()) >= 2, 60)
         records = [json.loads(line) for line in log.read_text().splitlines()]
