@@ -8,7 +8,8 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fleet.world.processes import ProcTable
 from fleet.world.tmux import resolve_socket
 
 ENGINE = Path(__file__).parents[2]
+MORTAL = Path(__file__).with_name("mortal.py")
 FAST = """
 [watchdog]
 signal_interval = 0.3
@@ -153,6 +155,23 @@ def scripted(project: Project, name: str, script: str = "", more: str = "") -> s
         f'[[agent]]\nname = "{name}"\nkind = "persistent"\nbackend = "scripted"\n'
         f'prompt = "Begin."\nenv = {{ AO_SCRIPT = "{path}" }}\n{more}\n'
     )
+
+
+@contextmanager
+def gated(project: Project, point: str) -> Iterator[Path]:
+    """A watchdog that stops at a point, says so in `<gate>.reached`, and goes on once the gate exists."""
+    gate = project.root / f"gate-{secrets.token_hex(3)}"
+    command = [sys.executable, str(MORTAL), point, "watchdog", "--config", str(project.config)]
+    begun = len(project.events("watchdog.started"))
+    with open(project.root / "mortal.log", "ab") as log:
+        env = project.env({"MORTAL_GATE": str(gate)})
+        dog = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    try:
+        until(lambda: len(project.events("watchdog.started")) > begun)
+        yield gate
+    finally:
+        dog.kill()
+        dog.wait()
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tmux.project import ENGINE, Project, scripted, until
+from tests.tmux.project import ENGINE, Project, gated, scripted, until
 
 pytestmark = pytest.mark.tmux
-
-MORTAL = Path(__file__).with_name("mortal.py")
 
 
 @contextmanager
@@ -44,21 +42,6 @@ def _drain(terminal: int) -> None:
     with suppress(OSError):
         while os.read(terminal, 65536):
             pass
-
-
-@contextmanager
-def gated(p: Project, point: str):
-    """A watchdog that stops at a point until the gate is opened."""
-    gate = p.root / "gate"
-    command = [sys.executable, str(MORTAL), point, "watchdog", "--config", str(p.config)]
-    with open(p.root / "mortal.log", "ab") as log:
-        dog = subprocess.Popen(command, env=p.env({"MORTAL_GATE": str(gate)}), stdout=log, stderr=log)
-    try:
-        until(lambda: p.events("watchdog.started"))
-        yield gate
-    finally:
-        dog.kill()
-        dog.wait()
 
 
 def send(p: Project, name: str, text: str, seconds: int = 60) -> subprocess.Popen[str]:
