@@ -4,6 +4,7 @@
 #   tests/run.sh                 lint, types, unit, a quick simulation, contract and tmux tests
 #   tests/run.sh lint | unit | contract | tmux | live [pytest options]
 #   tests/run.sh sim [--seeds N --hours H --first S]
+#   tests/run.sh chaos [--minutes N --seed S]
 #   tests/run.sh all             the default, then live and the long simulation
 #
 # Builds its own .venv from requirements-dev.lock (reused while lock and Python stay the same) and installs
@@ -93,6 +94,14 @@ sim() {
   fi
 }
 
+chaos() {
+  if [ $# -gt 0 ]; then
+    "$py" -m tests.chaos "$@"
+  else
+    suite chaos -- -s
+  fi
+}
+
 # Every tmux server of this run lives in a socket directory of its own, and every process inherits the name of
 # the run: what is left at the end is ours, whatever else goes on on this machine.
 run_dir=$(mktemp -d "${TMPDIR:-/tmp}/aotest-XXXXXX") || exit 2
@@ -161,8 +170,9 @@ case $what in
     [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
     ;;
   lint) step lint lint ;;
-  unit | contract | tmux | live | chaos | examples) step "$what" suite "$what" -- "$@" ;;
+  unit | contract | tmux | live | examples) step "$what" suite "$what" -- "$@" ;;
   sim) step sim sim "$@" ;;
+  chaos) step chaos chaos "$@" ;;
   *) die "unknown part $what: lint, unit, sim, contract, tmux, live, chaos, examples or all" ;;
 esac
 step leaks leaks

@@ -1,0 +1,6 @@
+# An agent of a few kilobytes: says that it works, or that it rests, whenever it is told to change (USR1).
+mood=resting
+change() { if [ $mood = resting ]; then mood=WORKING; else mood=resting; fi; printf '\033[2J\033[H%s\n' $mood; }
+trap change USR1
+printf '%s\n' $mood
+while :; do sleep 1000 & wait $!; kill $! 2>/dev/null; done
