@@ -98,7 +98,7 @@ chaos() {
   if [ $# -gt 0 ]; then
     "$py" -m tests.chaos "$@"
   else
-    suite chaos -- -s
+    suite chaos
   fi
 }
 
