@@ -1,0 +1,197 @@
+"""agents.toml is believed when it is whole: half-written, garbled or shrunken, the last good one rules."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from fleet import config
+from fleet.world.ports import FileStat
+from fleet.world.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
+
+PATH = "/project/agents.toml"
+HEAD = '[defaults]\nsession_prefix = "p-"\nlog_dir = ".ao"\nbackend = "demo"\n'
+
+
+def agents(*names: str) -> str:
+    return "".join(f'\n[[agent]]\nname = "{n}"\nkind = "persistent"\nmodel = "m-{n}"\n' for n in names)
+
+
+GOOD = HEAD + agents("a", "b", "c", "d")
+
+
+class Editor:
+    """A file somebody edits, and the clock beside it."""
+
+    def __init__(self, text: str = GOOD) -> None:
+        self.now, self.saved, self.uid = 1000.0, 0, 0
+        self.raw: bytes | OSError = b""
+        self.save(text)
+        world = SimpleNamespace(disk=self, clock=self, uid=0)
+        self.reloader = Reloader(world, PATH, config.parse)
+        self.reloader.refresh(force=True)
+
+    def save(self, text: str | bytes) -> None:
+        self.raw, self.saved = text.encode() if isinstance(text, str) else text, self.saved + 1
+
+    def lose(self, error: OSError) -> None:
+        self.raw, self.saved = error, self.saved + 1
+
+    def stat(self, _path):
+        if isinstance(self.raw, OSError):
+            return None
+        return FileStat(len(self.raw), self.saved, self.saved, 0o100644, self.uid)
+
+    def read(self, _path, cap=CAP):
+        if isinstance(self.raw, OSError):
+            raise self.raw
+        return self.raw
+
+    def mono(self) -> float:
+        return self.now
+
+    def look(self, after: float = 0.0):
+        self.now += after
+        return self.reloader.refresh()
+
+    @property
+    def names(self) -> list[str]:
+        return [a.name for a in self.reloader.fleet.agents]
+
+
+def test_an_unchanged_file_is_not_even_read(monkeypatch):
+    e = Editor()
+    monkeypatch.setattr(e, "read", lambda *_: pytest.fail("it was read"))
+    assert not e.look().event
+
+
+def test_an_edit_is_in_force_at_the_next_look():
+    """R148, T46."""
+    e = Editor()
+    e.save(GOOD.replace("m-a", "another"))
+    assert e.look().event == "config.loaded"
+    assert e.reloader.fleet.agents[0].model == "another"
+
+
+def test_a_file_in_the_middle_of_being_written_is_looked_at_again_before_it_is_called_bad():
+    """T44: editors truncate first."""
+    e = Editor()
+    e.save(GOOD[:-20])
+    assert e.look().event == ""
+    assert 0 < e.reloader.again_in <= SETTLE_S
+    e.save(GOOD + agents("e"))
+    assert e.look(0.3).event == "config.loaded"
+    assert e.names == ["a", "b", "c", "d", "e"]
+
+
+def test_a_bad_file_is_reported_once_and_the_last_good_one_stays_in_force():
+    """T44, I36."""
+    e = Editor()
+    e.save(GOOD + "\n[[[")
+    e.look()
+    bad = e.look(SETTLE_S + 0.1)
+    assert bad.event == "config.rejected"
+    assert "agents.toml:" in bad.reason
+    assert e.reloader.problem
+    for _ in range(3):
+        assert not e.look(5.0).event
+    assert e.names == ["a", "b", "c", "d"]
+    e.save(GOOD)
+    assert e.look().event == "config.recovered"
+    assert not e.reloader.problem
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file"), PermissionError(13, "not allowed")])
+def test_a_file_that_is_gone_or_shut_changes_nothing(error):
+    """Also the gap of an editor that moves the old file away first."""
+    e = Editor()
+    e.lose(error)
+    assert not e.look().event
+    assert e.look(SETTLE_S + 0.1).event == "config.rejected"
+    assert e.names == ["a", "b", "c", "d"]
+    e.save(GOOD)
+    assert e.look().event == "config.recovered"
+
+
+def test_every_prefix_and_every_garbled_byte_leaves_the_fleet_as_it_was_within_the_settling_time():
+    """I36: whatever parses by accident, more than half of the agents never go at once."""
+    for cut in range(len(GOOD)):
+        e = Editor()
+        e.save(GOOD[:cut])
+        e.look()
+        left = set(e.names)
+        assert len({"a", "b", "c", "d"} - left) <= 2, cut
+        e.save(GOOD)
+        e.look()
+        assert e.names == ["a", "b", "c", "d"], cut
+    raw = GOOD.encode()
+    for place in range(0, len(raw), 3):
+        for byte in (b"\0", b"\xff", b'"'):
+            e = Editor()
+            e.save(raw[:place] + byte + raw[place + 1 :])
+            e.look()
+            e.save(GOOD)
+            e.look()
+            assert e.names == ["a", "b", "c", "d"], (place, byte)
+
+
+def test_a_file_that_lost_more_than_half_of_its_agents_is_believed_after_a_minute():
+    """SEC-18: on the steady clock, and only if it stays that way."""
+    e = Editor()
+    e.save(HEAD + agents("a"))
+    said = e.look()
+    assert said.event == "config.shrunk"
+    assert "3 of 4" in said.reason
+    assert not e.look(SHRUNK_S - 1).event
+    assert e.names == ["a", "b", "c", "d"]
+    assert e.look(2).event == "config.recovered"
+    assert e.names == ["a"]
+
+
+def test_the_minute_begins_anew_with_every_other_content():
+    e = Editor()
+    e.save(HEAD + agents("a"))
+    e.look()
+    e.save(HEAD + agents("b"))
+    assert e.look(SHRUNK_S - 1).event == "config.shrunk"
+    assert not e.look(SHRUNK_S - 1).event
+    assert e.names == ["a", "b", "c", "d"]
+    e.save(GOOD)
+    assert e.look().event == "config.recovered"
+    assert e.names == ["a", "b", "c", "d"]
+
+
+def test_half_of_the_agents_may_go_at_once():
+    e = Editor()
+    e.save(HEAD + agents("a", "b"))
+    assert e.look().event == "config.loaded"
+    assert e.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('"p-"', '"q-"', "session_prefix"),
+        ('".ao"', '".other"', "log_dir"),
+        ('backend = "demo"', 'backend = "demo"\ntmux_socket = "elsewhere"', "tmux_socket"),
+    ],
+)
+def test_what_a_running_fleet_cannot_follow_is_refused_with_what_to_do(old, new, key):
+    """T45."""
+    e = Editor()
+    e.save(GOOD.replace(old, new, 1))
+    said = e.look()
+    assert said.event == "config.rejected"
+    assert key in said.reason
+    assert "down" in said.reason
+    assert e.names == ["a", "b", "c", "d"]
+
+
+def test_a_file_that_became_another_users_is_not_read():
+    """I36."""
+    e = Editor()
+    e.uid = 1234
+    e.save(GOOD.replace("m-a", "theirs"))
+    assert "another user" in e.look().reason
+    assert e.reloader.fleet.agents[0].model == "m-a"
