@@ -27,7 +27,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--shrink", action="store_true", help="shorten the schedule of the first failure")
-    parser.add_argument("--no-marks", action="store_true", help="a few seeds cannot be expected to reach everything")
+    parser.add_argument(
+        "--trace", action="store_true", help="print what was done and seen, without any timing"
+    )
+    parser.add_argument(
+        "--no-marks", action="store_true", help="a few seeds cannot be expected to reach everything"
+    )
     args = parser.parse_args(argv)
     began = time.monotonic()
     seeds = range(args.first, args.first + args.seeds)
@@ -47,17 +52,25 @@ def main(argv: list[str] | None = None) -> int:
     total: Counter[str] = sum((r.acts for r in reports), Counter())
     hours = args.hours * args.seeds
     ticks = sum(r.ticks for r in reports)
+    if args.trace:
+        print(*reports, sep="\n")
     print(
         f"{args.seeds} seeds x {args.hours:g} h, {ticks} ticks, {sum(total.values())} effects,"
         f" {spent:.1f} s: {hours * 3600 / max(spent, 1e-9):,.0f} x real time with {args.jobs} processes"
     )
-    gaps = [] if args.no_marks or failed else missing(reports)
+    gaps = [] if args.no_marks or args.trace or failed else missing(reports)
     for gap in gaps:
         print(f"never happened: {gap}")
     return 1 if failed or gaps else 0
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must not differ between two runs of a seed
-        os.execve(sys.executable, [sys.executable, "-m", "tests.sim", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    if (
+        os.environ.get("PYTHONHASHSEED") != "0"
+    ):  # the order of sets must not differ between two runs of a seed
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.sim", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
     sys.exit(main())

@@ -99,6 +99,7 @@ class Temper:
     stubborn: float = 0.1  # share of processes that ignore SIGTERM
     daemons: float = 0.3  # chance that a turn leaves a child that shrugs off a hang-up
     boot_death: float = 0.02
+    not_found: float = 0.0  # chance that exec finds nobody: a retry cannot mend that
     quotes: float = 0.3  # chance that output quotes somebody's banner
 
 
@@ -228,6 +229,10 @@ class SimAgent:
     # -- life
 
     def _exec(self) -> None:
+        if self.rng.random() < self.temper.not_found:
+            self.say(f"sh: 1: {self.persona.comm}: not found")
+            self.die(code=127)
+            return
         self.proc.name = self.proc.exe = self.persona.comm
         if self.rng.random() < self.temper.boot_death:
             self._then(self.rng.uniform(0.0, 3.0), lambda: self.die(code=1))

@@ -18,6 +18,7 @@ DAILY: dict[str, float] = {
     "agent_kill": 20,
     "agent_massacre": 2,
     "child_kill": 4,
+    "binary_missing": 3,
     "user_draft": 20,
     "user_copy_mode": 8,
     "user_kills_session": 5,
@@ -100,5 +101,6 @@ def temper(seed: int) -> Temper:
         stubborn=rng.choice((0.0, 0.1, 0.5)),
         daemons=rng.choice((0.0, 0.3, 0.6)),
         boot_death=rng.choice((0.0, 0.0, 0.02, 0.2)),
+        not_found=rng.choice((0.0, 0.0, 0.02)),
         quotes=rng.choice((0.0, 0.3)),
     )

@@ -80,6 +80,7 @@ class Machine:
         self.members: dict[str, Member] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
         self.condemned: set[str] = set()  # runs that a verb asked to end
+        self.missing: set[str] = set()  # agents whose program is not there right now
         self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
         self.moods: Counter[str] = Counter()

@@ -63,6 +63,7 @@ class Nemesis:
         self.machine.armed.clear()
         self.machine.disk.fault = self.machine.disk.fails_in = 0
         self.machine.deaf = False
+        self.machine.missing.clear()
         self.machine.tmux.unhang()
         server = self.machine.tmux.server
         for session in list(server.sessions.values()) if server else []:
@@ -91,6 +92,12 @@ class Nemesis:
         children = [p for p in self.machine.table.by_pid.values() if p.name == "helper"]
         if children:
             self.machine.table.end(rng.choice(children), signum=9)
+
+    def binary_missing(self, rng: Random) -> None:
+        """An upgrade takes a program away for a while."""
+        name = self._one(rng).name
+        self.machine.missing.add(name)
+        self.machine.clock.after(rng.uniform(60, 3600), lambda: self.machine.missing.discard(name))
 
     def user_draft(self, rng: Random) -> None:
         """Somebody begins a sentence and finishes it later, or not."""
@@ -292,4 +299,3 @@ class Nemesis:
 
     def op_send(self, rng: Random) -> None:
         self._verb("send", [self._one(rng)], rng)
-

@@ -175,9 +175,9 @@ class Oracles:
             return  # it changed while we looked
         if mood in (Mood.SHELL, Mood.IMPOSTER):
             self.fail("I8", f"{verb} {detail!r} into {name}, where {agent.proc.name} runs")
-        if mood in (Mood.ASK, Mood.DIALOG):
-            if mood is Mood.ASK or verb != "press" or detail != "1":
-                self.fail("I14", f"{verb} {detail!r} into an open question of {name}")
+        allowed = mood is Mood.DIALOG and verb == "press" and detail == "1"
+        if mood in (Mood.ASK, Mood.DIALOG) and not allowed:
+            self.fail("I14", f"{verb} {detail!r} into an open question of {name}")
         if mood in (Mood.WORK, Mood.RETRY) and not agent.persona.queues and verb == "paste":
             self.fail("I13", f"{verb} {detail!r} into {name} at work")
         if mood is Mood.STRANGE:
@@ -193,7 +193,9 @@ class Oracles:
             left = mate.banner - self.machine.clock.wall()
             shown = self.machine.clock.t - mate.since
             if mate.banner and left > 0:
-                self.fail("I5", f"{verb} on {member.name}, {left:.0f} s before the reset that {mate.name} shows")
+                self.fail(
+                    "I5", f"{verb} on {member.name}, {left:.0f} s before the reset that {mate.name} shows"
+                )
             if not mate.banner and mate is agent and shown < self.policy.fallback - SLOP:
                 self.fail("I5", f"{verb} on {member.name} {shown:.0f} s after a banner without a reset")
 
@@ -285,9 +287,9 @@ class Starts:
             o.fail("I21", f"{name} is started although its credentials were refused for good")
         self._fatal.pop(name, None)
         until = self.window.pop(name, 0.0)
-        if self._machine.clock.wall() < until and o.excuses.touched[name] < o.began - 86_400:
-            if o.excuses.jumped < now - 86_400:
-                o.fail("I5", f"{name} died inside a limit window and was started before its end")
+        lately = max(o.excuses.touched[name], o.excuses.jumped) > now - 86_400
+        if self._machine.clock.wall() < until and not lately:
+            o.fail("I5", f"{name} died inside a limit window and was started before its end")
 
     def _in_budget(self, name: str) -> None:
         o, now = self._o, self._machine.clock.t

@@ -94,7 +94,9 @@ class SimLock:
 class Simulation:
     """Everything of one run."""
 
-    def __init__(self, seed: int, hours: float, faults: tuple[Fault, ...] | None = None, agents: int = 10) -> None:
+    def __init__(
+        self, seed: int, hours: float, faults: tuple[Fault, ...] | None = None, agents: int = 10
+    ) -> None:
         self.seed = seed
         self.end = hours * 3600.0
         rng = Random(f"{seed}/world")
@@ -135,7 +137,9 @@ class Simulation:
             )
             declared.append(one)
             shared = accounts.setdefault(account or one.name, Account())
-            self.machine.members[one.name] = Member(one.name, backend, shared, watch=one.watch, resume=one.resume)
+            self.machine.members[one.name] = Member(
+                one.name, backend, shared, watch=one.watch, resume=one.resume
+            )
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
         self.machine.disk.put(CONFIG, toml(declared).encode(), 0o644)
         self.machine.disk.put(f"{PROJECT_DIR}/wake.md", b"Have a look whether anything is left to do.\n")
@@ -152,7 +156,7 @@ class Simulation:
             lock=self.lock,
             draw=lambda: f"{self._draw.getrandbits(128):032x}",
             holds=self._holds,
-            preflight=lambda _fleet, _agent: "",
+            preflight=lambda _fleet, agent: "bin is not there" if agent.name in self.machine.missing else "",
             environ={"PATH": "/bin", "HOME": "/root"},
             zone=self.machine.zone,
             point=self.machine.before if actor == "watchdog" else lambda _name: None,
@@ -248,7 +252,9 @@ class Simulation:
         except Violation as broken:
             self.report.failure = str(broken)
         except Exception:
-            self.report.failure = f"I35: the supervisor fell over (t={self.machine.clock.t:.2f})\n{traceback.format_exc()}"
+            self.report.failure = (
+                f"I35: the supervisor fell over (t={self.machine.clock.t:.2f})\n{traceback.format_exc()}"
+            )
         self.report.acts.update(self.oracles.acts)
         self.report.struck.update(self.nemesis.struck)
         self.report.moods.update(self.machine.moods)
@@ -263,7 +269,7 @@ class Simulation:
     def _peace(self) -> None:
         self.nemesis.peace()
         self.machine.temper.weights = dict(CALM)
-        self.machine.temper.boot_death = 0.0
+        self.machine.temper.boot_death = self.machine.temper.not_found = 0.0
         self.stopped_until = 0.0
         self.verb("make_peace", list(self.machine.members), Random(0))
         self.liveness.begin()

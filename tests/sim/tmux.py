@@ -224,7 +224,7 @@ class SimTmux:
                 foreign.append(session.name)
         return Listing(server.ident, tuple(panes), tuple(foreign))
 
-    def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:  # noqa: ARG002 - no history here
+    def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:
         """The visible text of those that are still there."""
         self._ask("tmux.capture")
         server = self._machine.server
@@ -333,7 +333,16 @@ class SimTmux:
         program = session.program
         x, y = program.cursor() if program else (0, 0)
         activity = program.activity() if program and not session.dead else session.activity
-        key = (session.name, session.dead, session.reaped, int(activity), x, y, session.in_mode, session.typed_at)
+        key = (
+            session.name,
+            session.dead,
+            session.reaped,
+            int(activity),
+            x,
+            y,
+            session.in_mode,
+            session.typed_at,
+        )
         if session.shown is not None and session.shown[0] == key:
             return session.shown[1]
         view = PaneView(

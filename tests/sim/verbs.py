@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -149,10 +150,8 @@ class Operator:
     def _start_and_go(self, names: list[str], shell: SimProc) -> None:
         if not shell.alive:
             return
-        try:
+        with suppress(*REFUSED):  # a verb says so loudly; the watchdog sees what is wanted and goes on
             self._start(names)
-        except REFUSED:
-            pass  # said loudly; the watchdog sees what is wanted and goes on
         self._let_go(names, shell)
 
     def _start(self, names: list[str]) -> None:
@@ -178,11 +177,9 @@ class Operator:
             return
         self._signal(names, signals.SIGKILL)
         sessions = {s.session for s in self._specs(names)}
-        try:
+        with suppress(*REFUSED):
             panes = self.world.tmux.listing().panes
             self.world.tmux.remove([p.ref for p in panes if p.ref.session in sessions])
-        except REFUSED:
-            pass
         then()
 
     def _specs(self, names: list[str]) -> list[AgentSpec | ServiceSpec]:
