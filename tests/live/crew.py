@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -41,6 +42,12 @@ env_pass = ["LOOP_KEY"]
 """
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Crew:
     """One agent of that CLI. Use as a context: whatever happens, nothing is left behind."""
 
@@ -54,6 +61,9 @@ class Crew:
         self.env |= {"PATH": os.pathsep.join([*paths, self.env["PATH"]]), "TMUX_TMPDIR": str(root)}
         self.env |= {"CLAUDE_CODE_MAX_RETRIES": "2", "TZ": "Europe/Berlin", "PYTHONDONTWRITEBYTECODE": "1"}
         self.prefix = f"aotest-{os.getpid() % 10000}-{cli}-"
+        if cli == "opencode":
+            port = free_port()
+            backend += f'[backend.opencode]\nflags = "--port {port}"\nserver = "http://127.0.0.1:{port}"\n'
         (root / "agents.toml").write_text(AGENT.format(prefix=self.prefix, cli=cli, backend=backend))
 
     def __enter__(self) -> Self:
@@ -119,6 +129,6 @@ class Crew:
         return self.tmux("list-panes", "-t", f"={self.prefix}a:", "-F", "#{pane_current_command}").strip()
 
     def tmux(self, *words: str) -> str:
-        socket = f"ao-{self.prefix.rstrip('-')}"
-        command = ["tmux", "-L", socket, *words]
+        name = f"ao-{self.prefix.rstrip('-')}"
+        command = ["tmux", "-L", name, *words]
         return subprocess.run(command, env=self.env, capture_output=True, text=True, check=False).stdout

@@ -7,6 +7,7 @@ up unattended, an environment made from nothing, and panes on a private tmux soc
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 
 Json = dict[str, object]
 
-# The releases the profiles are proved against. `tests/live/install.py` puts them into the cache.
+# The releases the profiles are proved against.
 PINNED = {
     "claude": ("@anthropic-ai/claude-code", "2.1.325"),
     "opencode": ("opencode-ai", "1.18.33"),
@@ -35,22 +36,26 @@ def cache_dir() -> str:
 def installed(cli: str) -> str:
     """The pinned binary, installed on first use; a sentence starting with "no " says why there is none."""
     package, version = PINNED[cli]
-    binary = os.environ.get(f"{cli.upper()}_BIN")
-    if binary:
-        return binary
+    given = os.environ.get(f"{cli.upper()}_BIN")
+    if given:
+        return given
     prefix = os.path.join(cache_dir(), f"{cli}-{version}")
     binary = os.path.join(prefix, "node_modules", ".bin", cli)
-    if os.path.exists(binary):
-        return binary
     npm = shutil.which("npm")
     if not npm or not shutil.which("node"):
-        return "no npm or node on this machine"
-    os.makedirs(prefix, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--prefix", prefix, f"{package}@{version}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode or not os.path.exists(binary):
-        shutil.rmtree(prefix, ignore_errors=True)
-        return f"no {package}@{version}: {(done.stderr.strip().splitlines() or ['npm failed'])[-1]}"
+        return binary if os.path.exists(binary) else "no npm or node on this machine"
+    os.makedirs(cache_dir(), exist_ok=True)
+    with open(f"{prefix}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run side by side
+        if os.path.exists(os.path.join(prefix, "whole")):
+            return binary
+        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", prefix, f"{package}@{version}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+        if done.returncode or not os.path.exists(binary):
+            shutil.rmtree(prefix, ignore_errors=True)
+            return f"no {package}@{version}: {(done.stderr.strip().splitlines() or ['npm failed'])[-1]}"
+        with open(os.path.join(prefix, "whole"), "w", encoding="utf-8") as mark:
+            mark.write(version)
     return binary
 
 

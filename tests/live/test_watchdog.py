@@ -76,6 +76,7 @@ def test_a_limit_is_waited_out_and_the_work_goes_on_afterwards(crew, cli):
     """R151-R156, I5."""
     one = crew(cli)
     one.verb("up")
+    one.until(lambda: len(one.prompts("begin the work")) == 1, "the kickoff arrived")
     one.settles()
     reset = int(time.time() + 80) // 60 * 60  # banners name minutes: this one is exact
     unified = "anthropic-ratelimit-unified"
@@ -147,12 +148,13 @@ def test_asking_for_permission_it_is_left_alone(crew):
     one.settles()
     one.verb("send", "a", "dare " + said(tool=WAYS["claude"].ask_tool))
     one.until(lambda: one.detail() == "ASKING", "asking")
-    screen, asked = one.screen(), len(one.prompts())
+    one.until(lambda: "Do you want to proceed?" in one.screen(), "the question is drawn")
+    question, asked = one.screen().partition("Do you want")[2], len(one.prompts())  # a bullet above it blinks
     one.verb("send", "a", "are you there", "--timeout", "5", check=False)
     asking = time.monotonic()
     one.until(lambda: time.monotonic() - asking > 15 or one.detail() != "ASKING", "a while has passed")
     assert one.detail() == "ASKING"
-    assert one.screen() == screen
+    assert one.screen().partition("Do you want")[2] == question
     assert len(one.prompts()) == asked
     assert len(one.events("agent.started")) == 1
     assert "are you there" not in json.dumps(one.prompts())
