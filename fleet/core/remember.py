@@ -48,6 +48,8 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
             memory = _adopt(memory, case, pane)
         elif case.resumed or _was_left_alone(case):
             memory = _restart_ages(memory, case.now.steady)
+        if memory.detail == Detail.UNSEEN:
+            memory = replace(memory, outbox=tuple(_seen_again(m, case.now.steady) for m in memory.outbox))
         memory = _watch_screen(memory, case)
         memory = _note_quarrel(memory, case, events)
         memory = _note_ready(memory, case, events)
@@ -114,6 +116,11 @@ def _was_left_alone(case: Case) -> bool:
     """Was it paused until this look? How long it kept still then is nobody's business."""
     want = case.seen.intent
     return case.memory.detail in {Detail.PAUSED, Detail.FROZEN} and not (want.paused or want.frozen)
+
+
+def _seen_again(message: Message, steady: float) -> Message:
+    """While nobody could look, no time ran out: what a hung server was asked to type may show up only now."""
+    return message if message.status is Status.QUEUED else replace(message, at=steady)
 
 
 def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:

@@ -153,6 +153,11 @@ def _is_stranger(case: Case) -> bool:
     return proc.shell_only or bool(proc.other and not proc.expected)
 
 
+def _holds(message: Message, draft: str) -> bool:
+    """Is our text anywhere in the composer, be it twice or in somebody's sentence?"""
+    return _is_ours(message, draft) or "".join(message.tail.split()) in "".join(draft.split())
+
+
 def _submit(case: Case, message: Message) -> Verdict:
     now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
     lost = _lost(case, message)
@@ -245,7 +250,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
 
 def _left(case: Case, message: Message, reading: Reading) -> bool:
     if reading.draft is not None:
-        return not _is_ours(message, reading.draft) and (
+        return not _holds(message, reading.draft) and (
             not reading.draft or case.memory.state == ScreenState.WORKING
         )
     if case.backend.declares_composer:  # then only a screen that can be read is a proof
