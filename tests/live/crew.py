@@ -58,7 +58,8 @@ class Crew:
         self.home.prepare()
         self.env = self.home.environment(subscription=True)
         paths = {os.path.dirname(installed(name)) for name in ("claude", "codex", "opencode")}
-        self.env |= {"PATH": os.pathsep.join([*paths, self.env["PATH"]]), "TMUX_TMPDIR": str(root)}
+        self.env["PATH"] = os.pathsep.join([*paths, self.env["PATH"]])
+        self.env |= {k: os.environ[k] for k in ("TMUX_TMPDIR", "AOTEST_RUN") if k in os.environ}
         self.env |= {"CLAUDE_CODE_MAX_RETRIES": "2", "TZ": "Europe/Berlin", "PYTHONDONTWRITEBYTECODE": "1"}
         self.prefix = f"aotest-{os.getpid() % 10000}-{cli}-"
         if cli == "opencode":
