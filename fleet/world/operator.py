@@ -101,8 +101,14 @@ class Operator:
         return self.server.listing()
 
     def panes(self) -> dict[str, PaneView]:
-        """Panes with our stamp, by session."""
-        return {p.ref.session: p for p in self.listing().panes}
+        """Panes with our stamp, by the session they were made for: a rename by hand moves only the name."""
+        found = {p.ref.session: p for p in self.listing().panes}
+        runs = {p.ref.run: name for name, p in found.items()}
+        for member in self.fleet.members:
+            run = self.records.run(member.session) if member.session not in found else None
+            if run is not None and run.id in runs:
+                found[member.session] = found.pop(runs[run.id])
+        return found
 
     # --- intent -------------------------------------------------------------------------------------
 
