@@ -152,7 +152,8 @@ class Oracles:
         """I46: whatever is done stands in the intents beforehand, without an outcome yet."""
         file = self.machine.disk.files.get(f"{LOG_DIR}/state/intents.jsonl")
         name, ended = who.removeprefix("sim-"), set()
-        for line in reversed(bytes(file.data[-TAIL:]).split(b"\n") if file else []):
+        durable = bytes(file.data[: file.synced][-TAIL:]) if file else b""
+        for line in reversed(durable.split(b"\n")):
             try:
                 record = json.loads(line)
             except ValueError:
@@ -239,7 +240,6 @@ class Starts:
         self._machine = oracles.machine
         self._mine: dict[str, list[float]] = defaultdict(list)
         self.fleet: list[float] = []
-        self._owed: dict[str, float] = {}  # created against a `down`: gone again by then
         self.window: dict[str, float] = {}  # died inside a limit window: its end, wall
         self._fatal: dict[str, float] = {}  # failed for good, as a person would judge: since when
         self._counted = -1
@@ -279,10 +279,8 @@ class Starts:
 
     def _wanted(self, member: Member) -> None:
         o, name, now = self._o, member.name, self._machine.clock.t
-        if member.wish != "up":
-            if o.excuses.touched[name] < o.began:
-                o.fail("I25", f"{name} is created although it was taken down")
-            self._owed[name] = now + 60.0
+        if member.wish != "up":  # no excuse: what is wanted is read again under the lock that verbs wait for
+            o.fail("I25", f"{name} is created although it was taken down")
         if o.excuses.touched[name] < self._fatal.get(name, -1e9):
             o.fail("I21", f"{name} is started although its credentials were refused for good")
         self._fatal.pop(name, None)
@@ -311,14 +309,8 @@ class Starts:
             o.fail("I21", f"the fleet made more than {self.HOUR} starts in an hour")
 
     def on_tick_over(self) -> None:
-        """I1, and I25: what raced with a `down` is gone a moment later."""
+        """Between two ticks."""
         self.one_life_each()
-        for name, deadline in list(self._owed.items()):
-            member = self._machine.members[name]
-            if member.wish == "up" or member.agent is None or not member.agent.alive:
-                del self._owed[name]
-            elif self._machine.clock.t > deadline and not self._machine.tmux.hung:
-                self._o.fail("I25", f"{name} was created against a `down` and still runs")
 
     def one_life_each(self) -> None:
         """I1 and I29: one live session and one live process set an agent, nobody left of an old run."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 _EXPORT = re.compile(r"^export AO_AGENT=(?:'([^']*)'|(\S+))$", re.MULTILINE)
 _EXEC = re.compile(r"(?:^|\s|;)exec (?:sh -c )?'?([A-Za-z0-9_-]+)", re.MULTILINE)
-_RESUME = re.compile(r"--resume '?([A-Za-z0-9-]+)")
-_SESSION_ID = re.compile(r"--session-id '?([A-Za-z0-9-]+)")
+_RESUME = re.compile(r"--resume '*([A-Za-z0-9-]+)")
+_SESSION_ID = re.compile(r"--session-id '*([A-Za-z0-9-]+)")
 
 
 @dataclass(frozen=True)

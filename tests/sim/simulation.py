@@ -95,7 +95,12 @@ class Simulation:
     """Everything of one run."""
 
     def __init__(
-        self, seed: int, hours: float, faults: tuple[Fault, ...] | None = None, agents: int = 10
+        self,
+        seed: int,
+        hours: float,
+        faults: tuple[Fault, ...] | None = None,
+        agents: int = 10,
+        declared: list[Declared] | None = None,
     ) -> None:
         self.seed = seed
         self.end = hours * 3600.0
@@ -103,7 +108,8 @@ class Simulation:
         epoch, zone = rng.choice(EPOCHS)
         self.machine = Machine(seed, epoch=epoch + rng.uniform(0, 7200), zone=zone, temper=temper(seed))
         self.oracles = Oracles(self.machine, Policy())
-        declared = self._declare(rng, agents)
+        declared = self._declare(rng, agents) if declared is None else declared
+        self._prepare(declared)
         self.nemesis = Nemesis(self.machine, self.oracles, self, declared)
         self.faults = schedule(seed, self.end * STORM) if faults is None else faults
         self.lock = SimLock()
@@ -122,28 +128,31 @@ class Simulation:
         self._states: dict[str, str] = {}
 
     def _declare(self, rng: Random, agents: int) -> list[Declared]:
-        accounts: dict[str, Account] = {}
         declared = []
         for number in range(agents):
             backend = ("clod", "clod", "opal", "plain")[number % 4]
-            account = rng.choice(("", "", "team")) if backend != "plain" else ""
             one = Declared(
                 f"a{number}",
                 backend,
                 watch=rng.choice(("heal+stall", "heal+stall", "heal", "none")) if number else "heal+stall",
-                account=account,
+                account=rng.choice(("", "", "team")) if backend != "plain" else "",
                 resume=backend == "clod" and rng.random() < 0.5,
                 wake=rng.choice((0.0, 0.0, 3600.0)),
             )
             declared.append(one)
-            shared = accounts.setdefault(account or one.name, Account())
+        return declared
+
+    def _prepare(self, declared: list[Declared]) -> None:
+        """The project on disk, and its members as the operator thinks of them."""
+        accounts: dict[str, Account] = {}
+        for one in declared:
+            shared = accounts.setdefault(one.account or one.name, Account())
             self.machine.members[one.name] = Member(
-                one.name, backend, shared, watch=one.watch, resume=one.resume
+                one.name, one.backend, shared, watch=one.watch, resume=one.resume
             )
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
         self.machine.disk.put(CONFIG, toml(declared).encode(), 0o644)
         self.machine.disk.put(f"{PROJECT_DIR}/wake.md", b"Have a look whether anything is left to do.\n")
-        return declared
 
     def world(self, actor: str) -> World:
         """Ports for one supervisor or one verb."""

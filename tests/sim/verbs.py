@@ -49,7 +49,8 @@ class Operator:
         self.fleet = fleet
         self.later = later
         self.house = House(world, LOG_DIR)
-        self.performer = Performer(world, self.house, Records(world, self.house))
+        self.records = Records(world, self.house)
+        self.performer = Performer(world, self.house, self.records)
         self.sent: dict[str, Sent] = {}
 
     # -- intent
@@ -155,10 +156,12 @@ class Operator:
         self._let_go(names, shell)
 
     def _start(self, names: list[str]) -> None:
-        panes = {p.ref.session: p for p in self.world.tmux.listing().panes}
+        listed = self.world.tmux.listing().panes
+        panes, runs = {p.ref.session: p for p in listed}, {p.ref.run: p for p in listed}
         orders = []
         for spec in self._specs(names):
-            pane = panes.get(spec.session)
+            run = self.records.run(spec.session)
+            pane = panes.get(spec.session) or (runs.get(run.id) if run is not None else None)
             if pane is not None and not pane.dead:
                 continue
             for proc in self._lives(spec.name):

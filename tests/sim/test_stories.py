@@ -1,0 +1,152 @@
+"""What the simulation once broke, each as a story of its own: it must not happen again."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+
+import pytest
+
+from tests.sim.agents import Mood
+from tests.sim.declared import Declared
+from tests.sim.scenes import agent, at, lives, story, told
+
+pytestmark = pytest.mark.sim
+
+
+def test_a_renamed_session_is_neither_stopped_nor_started_twice():  # I1 I16
+    sim = story(Declared("a"))
+    at(sim, 100, lambda: sim.machine.tmux.rename(agent(sim, "a").session, "mine"))
+    told(sim)
+    assert lives(sim) == 1
+    assert agent(sim, "a").mood is Mood.WORK
+
+
+@pytest.mark.parametrize("backend", ["clod", "opal", "plain"])
+def test_a_restarted_watchdog_does_not_take_long_work_for_a_stall(backend):  # I16 T77
+    sim = story(Declared("a", backend))
+    at(sim, 1500, lambda: sim.kill_watchdog(1.0))
+    told(sim)
+    assert lives(sim) == 1
+
+
+@pytest.mark.parametrize("load", [0.0, 0.9])
+def test_a_silent_tool_of_the_second_hour_is_left_to_work(load):  # I16
+    sim = story(Declared("a"), hours=4.0)
+
+    def build() -> None:
+        one = agent(sim, "a")
+        one.enter(Mood.SILENT, "@ waiting for the build")
+        sim.machine.table.set_load(sim.machine.table.spawn("cc1", one.proc), load)
+        one._then(1800, lambda: one.begin("the build is over"))
+
+    at(sim, 5400, build)
+    told(sim)
+    assert lives(sim) == 1
+
+
+def test_a_wall_clock_set_while_nobody_watched_makes_nobody_older():  # I23
+    sim = story(Declared("a"))
+    at(sim, 1000, lambda: agent(sim, "a")._to_done())
+    at(sim, 1040, lambda: sim.kill_watchdog(30.0))
+    at(sim, 1050, lambda: sim.nemesis._jump(7200.0))
+    told(sim)
+    assert sim.oracles.acts["remove"] == 1, "it is rebooted once, after its five minutes"
+
+
+@pytest.mark.parametrize("seconds", [600.0, 30_000.0])
+def test_a_suspend_makes_nobody_older(seconds):  # I23
+    sim = story(Declared("a"))
+    at(sim, 1000, lambda: agent(sim, "a")._to_done())
+    at(sim, 1040, lambda: sim.nemesis._jump(seconds))
+    told(sim)
+
+
+def test_a_wake_is_known_on_the_screen_and_submitted():  # I11
+    sim = story(Declared("a", wake=600.0))
+    told(sim)
+    assert "Have a look whether anything is left to do." in agent(sim, "a").received
+
+
+def test_words_stranded_by_a_limit_do_not_block_what_comes_after_it():  # I5 I12
+    sim = story(Declared("a", wake=600.0), hours=2.0)
+
+    def caught() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 900
+        one.composer = "Have a look whether anything is left to do."
+        one.limit()
+
+    at(sim, 1000, caught)
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+
+
+def test_a_reset_ends_a_window_and_the_old_banner_does_not_arm_it_for_tomorrow():  # I48
+    sim = story(Declared("a"), hours=3.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 600
+        one.rng = Random(3)
+        one.limit()
+
+    at(sim, 500, limited)
+    at(sim, 2000, lambda: sim.verb("reset", ["a"], Random(1)))
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+
+
+def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
+    sim = story(Declared("a"))
+    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 200, lambda: sim.machine.arm(12, sim.machine.tmux.hang))
+    at(sim, 260, sim.machine.tmux.unhang)
+    told(sim)
+    assert [t for t in agent(sim, "a").received if t.startswith("note")] in ([], ["note 0 for a: 140891"])
+
+
+def test_a_message_for_the_dead_does_not_make_the_watchdog_spin():  # I50
+    sim = story(Declared("a", watch="none"), Declared("b"))
+    at(sim, 100, lambda: agent(sim, "a").die(code=1))
+    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    report = sim.run()
+    assert report.ticks < 1000
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EIO])
+def test_a_disk_that_refuses_for_minutes_ends_no_tick_and_loses_no_agent(code):  # I35
+    sim = story(Declared("a"), Declared("b"))
+    at(sim, 299, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 300, lambda: setattr(sim.machine.disk, "fault", code))
+    at(sim, 400, lambda: agent(sim, "b").die(signum=9))
+    at(sim, 900, lambda: setattr(sim.machine.disk, "fault", 0))
+    told(sim)
+    assert lives(sim) == 3
+
+
+def test_an_unreadable_screen_is_never_healed():  # I7
+    sim = story(Declared("a"), hours=3.0)
+
+    def strange() -> None:
+        agent(sim, "a").enter(Mood.STRANGE)
+
+    at(sim, 100, strange)
+    told(sim)
+    assert lives(sim) == 1
+
+
+def test_a_conversation_on_record_is_resumed():  # I18
+    sim = story(Declared("a", resume=True))
+    at(sim, 200, lambda: agent(sim, "a").die(signum=9))
+    at(sim, 900, lambda: agent(sim, "a").die(signum=9))
+    told(sim)
+    assert lives(sim) == 3
+    assert agent(sim, "a").resumed
+
+
+def test_a_crash_loop_is_slowed_down_and_forgiven_by_a_reset():  # I21
+    sim = story(Declared("a"), Declared("b"), hours=3.0)
+    sim.machine.temper.boot_death = 1.0
+    told(sim)
+    assert 10 < lives(sim) < 60
