@@ -203,7 +203,7 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMe
     events.append(
         ("agent.ready", f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start")
     )
-    return replace(memory, ready=case.now.steady)
+    return replace(memory, ready=case.now.steady, bad_resumes=0)
 
 
 def _forgive(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
