@@ -338,6 +338,8 @@ class SimAgent:
             f"resets {datetime.fromtimestamp(printed, UTC):%Y-%m-%dT%H:%M:%SZ}",
             "",
         )
+        if printed - self.clock.wall() > 80_000:  # a bare time of day would be tomorrow's
+            spellings = spellings[2:]
         spelling = self.rng.choice(spellings)
         self.enter(Mood.LIMIT, f"! You have hit your usage limit. {spelling}".rstrip())
         self.banner = printed if spelling else 0.0
