@@ -30,8 +30,6 @@ _WORDS = (
     "so we",
 )
 _GLYPHS = (
-    "",
-    "",
     "限制 ",
     "🚧 ",
     "— ",
@@ -54,8 +52,13 @@ def prose(rng: Random, least: int = 3) -> str:
 
 
 def often(rng: Random) -> bool:
-    """Two times out of three."""
-    return rng.randrange(3) > 0
+    """As often as not."""
+    return rng.random() < 1 / 2
+
+
+def lead(rng: Random) -> str:
+    """What stands before a quoted text: nothing, as often as not."""
+    return rng.choice(_GLYPHS) if often(rng) else ""
 
 
 def wrapped(text: str, width: int, first: str, rest: str) -> Screen:
@@ -66,7 +69,7 @@ def wrapped(text: str, width: int, first: str, rest: str) -> Screen:
 def _output(rng: Random, text: str, width: int, first: str, rest: str) -> Screen:
     """A tool's output with the text in it; programs do not wrap at words."""
     lines = [prose(rng) for _ in range(rng.randint(0, 5))]
-    lines.insert(rng.randint(0, len(lines)), rng.choice(_GLYPHS) + text)
+    lines.insert(rng.randint(0, len(lines)), lead(rng) + text)
     flat = [line[i : i + width - 6] for line in lines for i in range(0, len(line), width - 6)]
     return [(rest if n else first) + line for n, line in enumerate(flat)]
 
@@ -78,7 +81,7 @@ def claude(rng: Random, text: str) -> Screen:
     said = [glyph + line[1:] for line in wrapped(prose(rng), width, "  ", "  ")]
 
     def quote() -> Screen:
-        own = rng.choice(_GLYPHS) + text
+        own = lead(rng) + text
         lines = [*said, "", *wrapped(own, width, "  ", "    "), ""]
         return [*lines, *wrapped(prose(rng), width, "  ", "  "), ""] if often(rng) else lines
 
@@ -121,7 +124,7 @@ def codex(rng: Random, text: str) -> Screen:
     said = wrapped(prose(rng), width, "• ", "  ")
 
     def quote() -> Screen:
-        own = rng.choice(_GLYPHS) + text
+        own = lead(rng) + text
         return [*said, "", *wrapped(own, width, "  ", "  "), "", *wrapped(prose(rng), width, "  ", "  "), ""]
 
     def inline() -> Screen:
@@ -154,7 +157,7 @@ def opencode(rng: Random, text: str) -> Screen:
         return ["  ┃", *(f"  ┃  {line}" for line in lines), "  ┃", ""]
 
     def quote() -> Screen:
-        return [*said, "", *wrapped(rng.choice(_GLYPHS) + text, width, "     ", "     "), "", *said, ""]
+        return [*said, "", *wrapped(lead(rng) + text, width, "     ", "     "), "", *said, ""]
 
     def tool() -> Screen:
         return [*box("$ tail -3 run.log", "", *_output(rng, text, width, "", "")), *said, ""]

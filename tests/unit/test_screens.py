@@ -138,6 +138,17 @@ def test_a_newer_answer_takes_a_limit_back():
     assert state("claude", answered) == "idle"
 
 
+def test_nothing_final_counts_while_it_works():
+    """T68: a limit that it has got over, or that it is told about while it goes on."""
+    screen = capture("claude", "31-limit-after-dialog")
+    assert state("claude", screen.replace("✻ Brewed for 0s", "✻ Brewing… (3s · ↓ 9 tokens)")) == "working"
+    footer = capture("claude", "c325-limit-continues-by-itself")
+    assert (
+        state("claude", footer.replace("(shift+tab to cycle)", "(shift+tab to cycle) · esc to interrupt"))
+        == "working"
+    )
+
+
 @pytest.mark.parametrize("cli", ["claude", "codex"])
 def test_a_turn_that_ended_quietly_looks_the_same_with_or_without_old_trouble_above(cli):
     limited = capture(cli, {"claude": "31-limit-after-dialog", "codex": "r166-limit"}[cli])
