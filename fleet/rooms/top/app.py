@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from fleet.core.record import dataclass
@@ -24,10 +25,13 @@ from fleet.rooms.top.floor import Floor, Record, Used
 from fleet.rooms.top.roster import Roster
 from fleet.rooms.top.style import CSS, STYLES
 
+W = TypeVar("W", bound=Widget)
+
 LOOK_S = 1.0
 USED_S = 15.0  # reading transcripts is not free
 EVENTS_KEPT = 200
 PROBLEMS_MAX = 4
+ROOM_FOR_EVENTS = 18  # lines
 NOISE = ("intent.", "notify.", "tokens.", "message.queued", "message.typed", "message.submitted")
 
 KEYS = (
@@ -100,8 +104,8 @@ class Top(App[int]):
 
     def on_mount(self) -> None:
         """Begin to look."""
-        self.query_one("#filter", Input).display = False
-        self.query_one("#stream").border_title = "what is happening" if self.tour else "events"
+        self._at("#filter", Input).display = False
+        self._at("#stream", Vertical).border_title = "what is happening" if self.tour else "events"
         self.roster.focus()
         self._draw_keys()
         self.set_interval(LOOK_S, self.look)
@@ -110,7 +114,8 @@ class Top(App[int]):
         self.count()
 
     def on_resize(self) -> None:
-        """The same facts in another shape."""
+        """The same facts in another shape; where there is little room, the events go first."""
+        self._at("#stream", Vertical).display = self.size.height >= ROOM_FOR_EVENTS
         self._shown.clear()
         if self.last is not None:
             self._draw(self.last)
@@ -140,17 +145,24 @@ class Top(App[int]):
                 session,
                 self.floor.screen(session) if session else "",
             )
-            self.call_from_thread(self._take, found)
         except Exception as fault:
-            self.call_from_thread(self._tell, f"{type(fault).__name__}: {fault}", bad=True)
+            said = f"{type(fault).__name__}: {fault}"
+            self._back(lambda: self._tell(said, bad=True))
+        else:
+            self._back(lambda: self._take(found))
         finally:
             self._looking = False
+
+    def _back(self, step: Callable[[], object]) -> None:
+        """From a thread to the screen, unless the person has left meanwhile."""
+        if self.is_running:
+            self.call_from_thread(step)
 
     @work(thread=True, group="count")
     def count(self) -> None:
         """Tokens and money, less often."""
         used = self.floor.used()
-        self.call_from_thread(setattr, self, "used", used)
+        self._back(lambda: setattr(self, "used", used))
 
     def _session(self, facts: Mapping[str, Any]) -> str:
         rows = {r["name"]: r for r in (*facts["agents"], *facts["services"])}
@@ -194,7 +206,7 @@ class Top(App[int]):
         self._put("#problems", [Cell("\n".join(lines), "bad")] if lines else [])
 
     def _draw_pane(self, look: Look, rows: Sequence[Mapping[str, Any]]) -> None:
-        pane = self.query_one("#pane")
+        pane = self._at("#pane", Vertical)
         name = self.roster.selected
         chosen = next((r for r in rows if r["name"] == name), None)
         title = " · ".join(filter(None, [show.words(name), show.words(chosen["model"]) if chosen else ""]))
@@ -207,10 +219,10 @@ class Top(App[int]):
         if self._shown.get("#screen") != state:
             self._shown["#screen"] = state
             empty = Text("nothing runs here" if chosen and not chosen["pid"] else "", style="dim")
-            self.query_one("#screen", Static).update(screen_text(state[0], height) if state[0] else empty)
+            self._at("#screen", Static).update(screen_text(state[0], height) if state[0] else empty)
 
     def _draw_stream(self) -> None:
-        height = max(self.query_one("#stream").size.height, 1)
+        height = max(self._at("#stream", Vertical).size.height, 1)
         lines: list[list[Cell]] = []
         if self.tour:
             recent = list(self.captions)[-height:]
@@ -232,12 +244,16 @@ class Top(App[int]):
         both = [(Cell(f" {sign}", "title"), Cell(f" {word} ", "soft")) for sign, word in (*fit, *signs[-2:])]
         self._put("#keys", [cell for pair in both for cell in pair])
 
+    def _at(self, where: str, kind: type[W]) -> W:
+        """A widget of the view itself, also while a dialog is open over it."""
+        return self.screen_stack[0].query_one(where, kind)
+
     def _put(self, where: str, said: Sequence[Cell]) -> None:
         """Draw a line of cells if it is another one than before; nothing to say takes no room."""
         if self._shown.get(where) == tuple(said):
             return
         self._shown[where] = tuple(said)
-        widget = self.query_one(where, Static)
+        widget = self._at(where, Static)
         widget.display = bool(said)
         widget.update(painted(said))
 
@@ -309,7 +325,7 @@ class Top(App[int]):
 
     def action_filter(self) -> None:
         """Type what to look for."""
-        field = self.query_one("#filter", Input)
+        field = self._at("#filter", Input)
         field.display = True
         field.focus()
 
@@ -328,7 +344,7 @@ class Top(App[int]):
 
     def on_key(self, event: Any) -> None:
         """Escape leaves the filter."""
-        field = self.query_one("#filter", Input)
+        field = self._at("#filter", Input)
         if event.key == "escape" and field.display:
             field.value = ""
             field.display = False
@@ -352,10 +368,10 @@ class Top(App[int]):
             return
         code, said = self.floor.run(*words, text=text)
         if page and not code:
-            self.call_from_thread(self.push_screen, Page(f"{page}: {show.words(words[-1])}", said))
+            self._back(lambda: self.push_screen(Page(f"{page}: {show.words(words[-1])}", said)))
         else:
-            self.call_from_thread(self._tell, said or "done", bad=bool(code))
-        self.call_from_thread(self.look)
+            self._back(lambda: self._tell(said or "done", bad=bool(code)))
+        self._back(self.look)
 
     def _tell(self, text: str, *, bad: bool = False) -> None:
         lines = [show.words(line) for line in text.strip().splitlines()[-4:]]

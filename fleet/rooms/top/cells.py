@@ -152,14 +152,15 @@ def headline(facts: Mapping[str, Any], now: str) -> list[Cell]:
     counts = Counter(str(r["detail"]) for r in facts["agents"])
     dog = facts["watchdog"]
     fine = dog["state"] == "running"
+    text = "watchdog ok" if fine else f"watchdog {dog['state']}"
     said = [Cell(words(facts["project"]["prefix"]).rstrip("-_") or "fleet", "title"), Cell("   ")]
+    said += [Cell(now, "soft"), Cell("   "), Cell(text, "soft" if fine else "bad"), Cell("   ")]
     said.append(Cell(plural(len(facts["agents"]), "agent"), "calm"))
     for detail, number in counts.most_common(5):
         known = Detail(detail) if detail in set(Detail) else None
         sign, style = LOOKS.get(known, TROUBLED) if known else TROUBLED
         said += [Cell("   "), Cell(f"{sign} {number} {detail.lower()}", style)]
-    text = "watchdog ok" if fine else f"watchdog {dog['state']}"
-    return [*said, Cell("   "), Cell(text, "soft" if fine else "bad"), Cell("   "), Cell(now, "soft")]
+    return said
 
 
 def progress(ids: Sequence[str], loop: Mapping[str, Any] | None, gates: Sequence[str]) -> list[Cell]:

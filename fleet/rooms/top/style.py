@@ -18,7 +18,7 @@ CURSOR = Style(bgcolor="#1e3a5f")
 UNSEEN_CURSOR = Style(reverse=True)  # where there is no colour
 
 CSS = """
-Screen { background: #0b1220; color: #e2e8f0; layout: vertical; }
+Screen { background: #0b1220; color: #e2e8f0; layout: vertical; overflow: hidden; }
 #head { height: 1; text-wrap: nowrap; text-overflow: ellipsis; padding: 0 1; background: #16213a; }
 #phases { height: 1; text-wrap: nowrap; text-overflow: ellipsis; padding: 0 1; }
 #problems { height: auto; max-height: 4; padding: 0 1; background: #2a1215; }
