@@ -316,3 +316,45 @@ def _cpu(act) -> float:
     begin = time.process_time()
     act()
     return time.process_time() - begin
+
+
+WIDTH = 78
+
+
+def boxed(*lines: str) -> list[str]:
+    return [
+        "╭" + "─" * WIDTH + "╮",
+        *(f"│ {line.ljust(WIDTH - 1)}│" for line in lines),
+        "╰" + "─" * WIDTH + "╯",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["> hi", "", "⏺ Hello!", "", *boxed("> "), "  ? for shortcuts"], ("idle", "")),
+        ([*boxed('> Try "fix lint errors"'), "  ? for shortcuts"], ("idle", "")),
+        ([*boxed("> half a thought"), "  ? for shortcuts"], ("idle", "half a thought")),
+        (
+            ["> hi", "", "✻ Pondering… (12s · ↑ 1.2k tokens · esc to interrupt)", "", *boxed("> ")],
+            ("working", ""),
+        ),
+        (
+            ["> hi", "  ⎿  5-hour limit reached ∙ resets 3pm", "     /upgrade", "", *boxed("> ")],
+            ("limited", ""),
+        ),
+        (
+            ["> hi", "", "⏺ Bash(cat x)", "  ⎿  5-hour limit reached ∙ resets 3pm", "", *boxed("> ")],
+            ("idle", ""),
+        ),
+        ([*boxed("Bash command", "Do you want to proceed?", "❯ 1. Yes", "  2. No (esc)")], ("asking", None)),
+        (
+            [*boxed("Do you trust the files in this folder?", "❯ 1. Yes, proceed", "  2. No, exit")],
+            ("asking", None),
+        ),
+        ([" Select login method:", "", " ❯ 1. Claude account", "   2. Console account"], ("auth", None)),
+    ],
+)
+def test_claude_with_a_boxed_composer_as_older_releases_draw_it_is_read_too(lines, expected):
+    reading = read(profile("claude"), "\n".join(lines), now=NOW, zone="UTC")
+    assert (reading.state, reading.draft) == expected
