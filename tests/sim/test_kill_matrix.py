@@ -78,3 +78,16 @@ def test_a_kill_in_the_recovery_from_a_kill_is_survived():
         faults = tuple(Fault(EVENTFUL, "crash", rng.randrange(99), call) for call in calls)
         failure = scene(*faults).run().failure
         assert failure == "", f"killed at port calls {calls}: {failure}"
+
+
+@pytest.mark.sim
+def test_a_down_at_any_port_call_wins():
+    """I25: whatever the watchdog is about to do to a dead agent, it is not brought back."""
+    for call in range(1, 60):
+        sim = scene()
+        clock = sim.machine.clock
+        clock.after(
+            EVENTFUL + 1, lambda s=sim, c=call: s.machine.arm(c, lambda: s.verb("down", ["a0"], Random(1)))
+        )
+        failure = sim.run().failure
+        assert failure == "", f"down at port call {call}: {failure}"

@@ -62,6 +62,21 @@ def test_a_suspend_makes_nobody_older(seconds):  # I23
     told(sim)
 
 
+def test_an_agent_is_not_older_for_what_a_stopped_watchdog_missed():  # I23
+    sim = story(Declared("a"))
+    at(sim, 1000, lambda: agent(sim, "a")._to_done())
+    at(sim, 1010, lambda: sim.stop_watchdog(2.0))
+    at(sim, 1060, lambda: sim.stop_watchdog(1200.0))
+
+    def busy_meanwhile() -> None:
+        one = agent(sim, "a")
+        one.enter(Mood.WORK, "@ nothing left but")
+        one._then(900, one._to_done)
+
+    at(sim, 1100, busy_meanwhile)
+    told(sim)
+
+
 def test_a_wake_is_known_on_the_screen_and_submitted():  # I11
     sim = story(Declared("a", wake=600.0))
     told(sim)
