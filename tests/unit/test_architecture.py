@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -131,8 +132,43 @@ def test_libraries_are_imported_where_they_are_needed_and_not_before(path):
         first = module.split(".")[0]
         if first == "fleet" or first in sys.stdlib_module_names:
             continue
-        assert not top, f"{path}:{line}: {module} is imported by merely importing this file"
+        # a room is itself imported only when its verb runs: see the next test
+        late = not top or room_of(path) == "rooms"
+        assert late, f"{path}:{line}: {module} is imported by merely importing this file"
         assert room_of(path) in THIRD_PARTY_ROOMS, f"{path}:{line}: {module}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) != "rooms"], ids=named)
+def test_a_room_is_loaded_when_its_verb_runs_and_not_before(path):
+    early = [
+        f"{path}:{line}: {module}"
+        for module, line, top in imports(tree_of(path))
+        if top and "rooms" in module
+    ]
+    assert not early
+
+
+def test_without_any_room_everything_else_works(tmp_path):
+    def but_rooms(_folder, names):
+        return [n for n in names if n in {"rooms", "__pycache__"}]
+
+    shutil.copytree(ROOT / "fleet", tmp_path / "fleet", ignore=but_rooms)
+    for name in ("agents.py", "agents.example.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    program = """
+import importlib, pkgutil, sys, fleet
+for module in pkgutil.walk_packages(fleet.__path__, "fleet."):
+    if "__main__" not in module.name:
+        importlib.import_module(module.name)
+assert not [name for name in sys.modules if name.startswith("fleet.rooms")]
+"""
+    for words in (
+        ["-c", program],
+        ["agents.py", "status", "--config", "agents.example.toml"],
+        ["agents.py", "--help"],
+    ):
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
