@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 
 from fleet.rooms.captions import caption
 from fleet.rooms.eventfile import Place, read_on
+from fleet.world.tmux import resolve_socket
 
 EXAMPLE = "builder-adversary"
 NEEDS = (EXAMPLE, "calc", "offline")  # what the example refers to lies beside it
@@ -92,6 +93,8 @@ class Tour:
             if not fine:
                 self._say((done.stderr or done.stdout).strip())
         if fine:
+            with contextlib.suppress(OSError):
+                os.unlink(resolve_socket(f"ao-{self.prefix.rstrip('-')}"))  # tmux leaves it when it ends
             shutil.rmtree(self.root, ignore_errors=True)
         return fine and not os.path.exists(self.root)
 
