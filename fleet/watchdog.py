@@ -41,6 +41,7 @@ RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
 REFUSED_AGAIN_S = 5.0
 TAIL_OF = 400  # characters of a long text in which its end is found
+DYING_S, DYING_AGAIN_S = 2.0, 0.02  # a death we know of: how long, and how often, tmux is asked about it
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
 
@@ -96,6 +97,7 @@ class Watchdog:
         self._faulty = False
         self._loop_state = LoopState()
         self.watched_sessions: set[str] = set()
+        self._dying: dict[str, tuple[int, float]] = {}  # session: pid that ended, until when to look for it
 
     # --- opening ------------------------------------------------------------------------------------
 
@@ -301,6 +303,19 @@ class Watchdog:
             self.senses.listen = True
         if kind == "pane" and fleet is not None:
             self._wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
+            ref = self.last_look.alive.get(session) if self.last_look is not None else None
+            if ref is not None:
+                self._dying[session] = (ref.pid, self.ages.now().steady + DYING_S)
+
+    def _unburied(self, now: Moment) -> bool:
+        """Has somebody died whom tmux still shows alive? A busy server hears of it later than we do."""
+        alive = self.last_look.alive if self.last_look is not None else {}
+        self._dying = {
+            session: (pid, until)
+            for session, (pid, until) in self._dying.items()
+            if session in alive and alive[session].pid == pid and now.steady < until
+        }
+        return bool(self._dying)
 
     # --- deciding -----------------------------------------------------------------------------------
 
@@ -540,6 +555,8 @@ class Watchdog:
             delay = min(delay, self.loop_plan.wake_at - now.wall)
         if self.last_look is not None and (self.last_look.missing_status or self.last_look.blind):
             delay = min(delay, 0.5 if self.last_look.missing_status else 2.0)
+        if self._unburied(now):
+            delay = min(delay, DYING_AGAIN_S)
         self._pulse.hurried = self._pulse.hurried + 1 if delay < SHORTEST_S else 0
         delay = max(delay, SHORTEST_S if self._pulse.hurried < HURRIED else 0.5)
         self._pulse.slept = delay
