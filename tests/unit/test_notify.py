@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -484,3 +485,10 @@ def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
         assert standing_still(rig.fleet, state) == ""
         os.utime(beat, (time.time() - 1000, time.time() - 1000))
         assert "it has not looked for 1000 s" in standing_still(rig.fleet, state)
+
+
+def test_the_document_names_every_kind_and_whether_it_is_told_unasked():
+    text = (Path(__file__).parents[2] / "docs" / "floor.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \| (yes|no) \|$", text, re.MULTILINE)
+    named = {kind.strip("`"): told == "yes" for kinds, told in rows for kind in kinds.split(", ")}
+    assert named == NOTICES

@@ -79,7 +79,7 @@ class Top(App[int]):
         self.clock = clock
         self.needle = ""
         self.events: deque[Record] = deque(maxlen=EVENTS_KEPT)
-        self.captions: deque[tuple[float, str]] = deque(maxlen=EVENTS_KEPT)
+        self.captions: deque[list[Cell]] = deque(maxlen=EVENTS_KEPT)
         self.used: Used = {}
         self.last: Look | None = None
         self.roster = Roster()
@@ -178,7 +178,10 @@ class Top(App[int]):
             if not str(record.get("type", "")).startswith(NOISE):
                 self.events.append(record)
             if said := caption(record):
-                self.captions.append((float(record.get("ts") or 0), said))
+                style = show.event_style(str(record.get("type", "")))
+                self.captions.append(
+                    [Cell(f"{_clock(float(record.get('ts') or 0))} ", "soft"), Cell(said, style)]
+                )
         self._draw(look)
 
     # --- drawing ------------------------------------------------------------------------------------
@@ -223,13 +226,10 @@ class Top(App[int]):
 
     def _draw_stream(self) -> None:
         height = max(self._at("#stream", Vertical).size.height, 1)
-        lines: list[list[Cell]] = []
         if self.tour:
-            recent = list(self.captions)[-height:]
-            lines = [[Cell(f"{_clock(at)} ", "soft"), Cell(said, "calm")] for at, said in recent]
+            lines = list(self.captions)[-height:]
         else:
-            recent_events = list(self.events)[-height:]
-            lines = [show.happened(r, _clock(float(r.get("ts") or 0))) for r in recent_events]
+            lines = [show.happened(r, _clock(float(r.get("ts") or 0))) for r in list(self.events)[-height:]]
         said = [cell for line in lines for cell in (*line, Cell("\n"))]
         self._put("#events", said[:-1])
 

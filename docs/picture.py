@@ -1,0 +1,67 @@
+"""Draws docs/fleet.svg: the live view of the demo fleet, at the moment a gate has found a mistake.
+
+    python docs/picture.py      needs textual; takes half a minute
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+
+ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ENGINE)
+SIZE = (108, 32)
+FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
+
+
+def right_moment(app) -> bool:
+    """The second phase, a failed gate, and the builder mending what it found."""
+    from fleet.rooms.top import cells
+
+    loop = app.last.facts["loop"] if app.last else None
+    if loop is None or loop["id"] != "parse":
+        return False
+    failed = cells.gates_of(app.events, "parse")[:1] == ["failed"]
+    builder = app.last.facts["agents"][0]
+    return failed and builder["detail"] == "WORKING" and "ping" not in builder["reason"]
+
+
+async def draw(config: str) -> str:
+    """The picture, as soon as the moment has come."""
+    from fleet import config as configs
+    from fleet.cli.top import RealFloor
+    from fleet.rooms.top.app import Top
+
+    app = Top(RealFloor(configs.load(config)), tour=True)
+    async with app.run_test(size=SIZE) as pilot:
+        while not right_moment(app):
+            await pilot.pause(0.05)
+            app.look()
+        return app.export_screenshot(title="agents.py top")
+
+
+def self_contained(svg: str) -> str:
+    """No font is fetched from anywhere."""
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return svg.replace("font-family: Fira Code, monospace", f"font-family: {FONT}")
+
+
+def main() -> None:
+    """Bring the demo up, draw, clean up."""
+    from fleet.rooms.demo import touring
+
+    with touring(ENGINE, print, keep=False) as tour:
+        tour.prefix = "calc-"
+        tour.set_out()
+        why = tour.up()
+        if why:
+            sys.exit(why)
+        svg = self_contained(asyncio.run(draw(tour.config)))
+    with open(os.path.join(ENGINE, "docs", "fleet.svg"), "w", encoding="utf-8") as file:
+        file.write(svg)
+
+
+if __name__ == "__main__":
+    main()
