@@ -1,0 +1,1 @@
+"""Ratios within one run; `python bench/run.py`."""
