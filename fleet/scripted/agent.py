@@ -72,7 +72,8 @@ def _record_dir() -> str:
         place = os.path.join(base, "scripted", session)
     if place:
         try:
-            os.makedirs(place, 0o700, exist_ok=True)
+            for folder in (os.path.dirname(place), place):  # whatever the umask: the mode is the last one's
+                os.makedirs(folder, 0o700, exist_ok=True)
         except OSError:
             return ""
     return place

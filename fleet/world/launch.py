@@ -284,8 +284,13 @@ def _kickoff(path: str, size: int) -> str:
     if not size:
         return ""
     if size > ARGUMENT_CAP:
-        return f"_ao_kickoff={quote(f'Read {path} and follow it.')}; "
+        return f"_ao_kickoff={quote(pointer(path))}; "
     return f"_ao_kickoff=$(cat {quote(path)} && echo .); _ao_kickoff=${{_ao_kickoff%.}}; "
+
+
+def pointer(path: str) -> str:
+    """What is said instead of a kickoff that is too long to be said."""
+    return f"Read {path} and follow it."
 
 
 def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]:

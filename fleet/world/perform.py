@@ -19,13 +19,19 @@ from fleet.core.model import AgentSpec, Fleet, ServiceSpec
 from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
 from fleet.journal.intents import Intent
-from fleet.world.launch import agent_env, compose, compose_service, server_env, service_env
+from fleet.world.launch import (
+    ARGUMENT_CAP,
+    agent_env,
+    compose,
+    compose_service,
+    pointer,
+    server_env,
+    service_env,
+)
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
 from fleet.world.world import House, World
-
-ARG_MAX = 120_000  # a kickoff longer than this goes as a pointer to its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,11 @@ class Performer:
         kickoff = self.house.path(f"kickoff-{agent.session}.txt")
         data = prompt.encode("utf-8", "surrogateescape")
         self.world.disk.write(kickoff, data, sync=False)
+        typed = kickoff if prompt.strip() else ""
+        if backend.prompt_delivery == "ping" and len(data) > ARGUMENT_CAP:
+            prompt = pointer(kickoff)
+            typed = self.house.path(f"pointer-{agent.session}.txt")
+            self.world.disk.write(typed, prompt.encode("utf-8", "surrogateescape"), sync=False)
         signals = self.house.path(f"signals/{agent.session}")
         self.world.disk.make_dir(signals)
         settings = ""
@@ -202,7 +213,7 @@ class Performer:
             resume_id or chosen,
             bool(resume_id),
             backend.prompt_delivery,
-            kickoff if prompt.strip() else "",
+            typed,
             tail_of(prompt[-400:]),
             fingerprint(fleet, agent),
             order.cause,

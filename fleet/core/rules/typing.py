@@ -179,7 +179,8 @@ def _submit(case: Case, message: Message) -> Verdict:
     if reading.draft is None and case.backend.declares_composer:
         return Verdict("typed; its composer is not to be seen, so it is not submitted", wake_at=now + GAP_S)
     shown = reading.draft is None or _is_ours(message, reading.draft)
-    if not shown and now - message.at < SHOWN_S:
+    moves = now - case.memory.still_since < SHOWN_S and now - message.at < LONGEST_S  # it takes a while
+    if not shown and (now - message.at < SHOWN_S or moves):
         return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
     if not shown and reading.draft:
         why = "the composer holds something else than what was typed"
