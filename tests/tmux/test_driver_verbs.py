@@ -1,0 +1,106 @@
+"""Verbs on a real fleet, beside sessions of strangers and with a hundred agents."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from fleet.world import procfs
+from tests.tmux.project import Project, scripted, until
+
+pytestmark = pytest.mark.tmux
+
+DEMO = '[[agent]]\nname = "{}"\nkind = "persistent"\nbackend = "demo"\n'
+
+
+def strangers(p: Project) -> dict[str, str]:
+    rows = p.tmux("list-panes", "-a", "-F", "#{session_name} #{pane_pid}").splitlines()
+    return dict(row.split() for row in rows if "decoy" in row or row.startswith(f"{p.prefix}aa "))
+
+
+def test_sessions_whose_names_begin_or_go_on_like_ours_are_never_touched(make):
+    """I2, T21, T23: neither by verbs nor by a watchdog that heals, nor by a bare down."""
+    p = make(DEMO.format("a") + DEMO.format("ab"))
+    p.agents("up")
+    short = p.prefix.rstrip("-")
+    for name in (f"{p.prefix}aa", f"{p.prefix}decoy", f"{short}decoy", f"{p.prefix}a-decoy", "decoy"):
+        p.tmux("new-session", "-d", "-s", name, "sleep 1000")
+    p.tmux("rename-window", "-t", "=decoy:", f"{p.prefix}a")  # a bare name would find this window first
+    before = strangers(p)
+    assert len(before) == 5
+    for _ in range(2):
+        p.agents("restart", "a", "--no-wait")
+        p.agents("pause", "a")
+        p.agents("unpause", "a")
+    os.kill(p.pid("a"), signal.SIGKILL)
+    until(lambda: p.events("agent.healed", "a"))
+    p.agents("down", "a")
+    assert p.pid("ab")
+    assert strangers(p) == before
+    p.agents("down")
+    assert strangers(p) == before
+    assert not p._carried()
+
+
+def test_down_leaves_no_process_of_any_of_the_eight_kinds(make):
+    """P1, I29: by name, all of them, also after the agent itself was killed."""
+    p = make()
+    p.write(
+        scripted(p, "one", "start = [{ spawn = true }]") + scripted(p, "two", "start = [{ spawn = true }]")
+    )
+    p.agents("up", "one", "two")
+    notes = {n: p.log_dir / "scripted" / f"{p.prefix}{n}" / "children" for n in ("one", "two")}
+    until(lambda: all(f.exists() and len(f.read_text().splitlines()) == 8 for f in notes.values()))
+    children = {n: [int(line.split()[1]) for line in f.read_text().splitlines()] for n, f in notes.items()}
+    said = p.json("down", "one")
+    assert said == {"ok": True, "stopped": [f"{p.prefix}one"], "watchdog": False, "survivors": [], "left": []}
+    assert not [pid for pid in children["one"] if procfs.row(pid) and not procfs.row(pid).zombie]
+    assert all(procfs.row(pid) for pid in children["two"])
+    os.kill(p.pid("two"), signal.SIGKILL)
+    assert p.json("down")["ok"]
+    assert not p._carried()
+
+
+def test_a_hundred_agents_come_up_and_go_down_together(make):
+    """I51: bounded by the patience of this call, and nobody is left."""
+    p = make("".join(DEMO.format(f"a{n}") for n in range(100)), fast=False)
+    said = p.json("up", "--timeout", "90")
+    assert sum(r["ready"] for r in said["agents"]) == 100
+    out = p.agents("down", timeout=60)
+    assert out.count("stopped ") == 101
+    assert p.tmux("list-sessions") == ""
+    assert not p._carried()
+
+
+def test_restart_attach_logs_and_dry_run(make):
+    p = make()
+    p.write(
+        scripted(p, "one", "steps = [{ say = 'I have begun.' }]") + DEMO.format("b") + "enabled = false\n"
+    )
+    plan = p.json("up", "--dry-run")["plan"]
+    assert [(r["name"], r["would"]) for r in plan] == [("one", "start")]
+    assert not p.log_dir.exists()
+    p.agents("up")
+    old = p.pid("one")
+    assert [r["would"] for r in p.json("up", "--dry-run")["plan"]] == ["leave: it runs"]
+    assert "I have begun." in until(lambda: (t := p.agents("logs", "one")) and "I have begun." in t and t)
+    assert f"={p.prefix}one:" in p.agents("attach", "one", "--print")
+    said = p.json("restart", "one")
+    assert said["ok"]
+    assert p.pid("one") not in {0, old}
+    assert p.row("one")["restarts"] == 0  # a person's restart is not counted against it
+    p.agents("restart", "nobody", code=2)
+    p.agents("down", "watchdog")
+    assert p.json("status")["watchdog"]["state"] == "stopped"
+    assert p.pid("one")
+
+
+@pytest.mark.parametrize("name", ["a.b", "a:b", "-a", "a b", "a'b", "#(x)", "watchdog", "é", "a" * 80])
+def test_a_name_that_tmux_would_read_otherwise_is_refused_before_anything_starts(make, name):
+    """I3, T22, T14."""
+    p = make(DEMO.format(name))
+    said = p.agents("up", code=2)
+    assert "agents.toml:" in said
+    assert not p.log_dir.exists()
