@@ -63,7 +63,8 @@ MUTANTS = (
         "writes in place",
         "fleet/world/files.py",
         "fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, FILE_MODE, dir_fd=where)",
-        "temp = base\n            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE, dir_fd=where)",
+        "temp = base\n"
+        "            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE, dir_fd=where)",
         "tests/unit/test_store.py::test_150_kills_at_random_moments_lose_nothing",
     ),
     Mutant(
