@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from fleet.world import procfs
+from fleet.world.real import LOG_CAP
 from tests.tmux.project import Project, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -104,3 +105,15 @@ def test_a_name_that_tmux_would_read_otherwise_is_refused_before_anything_starts
     said = p.agents("up", code=2)
     assert "agents.toml:" in said
     assert not p.log_dir.exists()
+
+
+def test_a_session_log_that_outgrew_its_bounds_is_rotated_and_goes_on(make):
+    """T30: by copy and truncation, so that the pane's own writer never notices."""
+    p = make('[[service]]\nname = "clock"\ncommand = "while :; do date +tick-%s; sleep 0.2; done"\n')
+    p.agents("up")
+    log = p.log_dir / "logs" / f"{p.prefix}clock.log"
+    with open(log, "ab") as file:
+        file.truncate(LOG_CAP + 1)
+    until(lambda: log.with_name(f"{log.name}.1").exists() and log.stat().st_size < LOG_CAP)
+    until(lambda: "tick-" in log.read_text())
+    assert oct(log.with_name(f"{log.name}.1").stat().st_mode & 0o777) == "0o600"
