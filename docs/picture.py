@@ -1,6 +1,6 @@
 """Draws docs/fleet.svg: the live view of the demo fleet, at the moment a gate has found a mistake.
 
-    python docs/picture.py      needs textual; takes half a minute
+Run it as `python docs/picture.py`; it needs textual and takes half a minute.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import sys
+from typing import Any
 
 ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ENGINE)
@@ -16,7 +17,7 @@ SIZE = (108, 32)
 FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 
 
-def right_moment(app) -> bool:
+def right_moment(app: Any) -> bool:
     """The second phase, a failed gate, and the builder mending what it found."""
     from fleet.rooms.top import cells
 
