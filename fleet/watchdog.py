@@ -402,8 +402,10 @@ class Watchdog:
 
     def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
         old = self.memories[spec.name]
-        verdict = replace(verdict, memory=self._with_tails(verdict.memory))
-        self.memories[spec.name] = verdict.memory
+        memory = self._with_tails(verdict.memory)
+        if memory is not verdict.memory:
+            verdict = replace(verdict, memory=memory)
+        self.memories[spec.name] = memory
         try:
             # receipts first: a message that is still in the outbox is only confirmed once more
             self.asks.finished(verdict.finished)
