@@ -91,7 +91,7 @@ class Run:
         return [*figures, Figure(area, "totals equal", float(same), "", goal="equal to ccusage's", met=same)]
 
     def _peers(self) -> list[Figure]:
-        figures, self.faults = peers.figures(8.0 if self.quick else 30.0)
+        figures, self.faults = peers.figures(*((8.0, 1) if self.quick else (30.0, 5)))
         return figures
 
 
@@ -156,7 +156,7 @@ def document(run: Run, figures: list[Figure]) -> str:
         f"<!-- written by `python bench/run.py --write` on {today} -->",
         "",
         f"Measured on {today}: {about}. Everything in one run, in turns: ratios hold where milliseconds",
-        "do not.",
+        "do not." + (" A quick run: small fleets, few rounds." if run.quick else ""),
         "",
         "<!-- run: no (takes a quiet machine and twenty minutes) -->",
         "```sh",
@@ -167,6 +167,7 @@ def document(run: Run, figures: list[Figure]) -> str:
     ]
     if run.looks:
         lines += ["", "## Growth", "", "![one look at the whole fleet, by number of panes](growth.svg)"]
+        lines += ["", "Milliseconds by number of panes, both axes logarithmic; one in twenty panes has changed."]
     if run.faults:
         lines += [
             "",
