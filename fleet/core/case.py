@@ -52,6 +52,7 @@ class AgentSeen:
     asked: str = ""  # a structured source says a question is open
     limit: Limit | None = None  # a structured source reported a limit
     receipt: float = 0.0  # wall: newest prompt a structured source saw arrive
+    receipt_text: str = ""  # and how it begins, where the source tells
     transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
     last_words: str = ""  # the end of a dead pane's screen
     auth_failed: str = ""

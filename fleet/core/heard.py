@@ -35,6 +35,7 @@ class Heard:
     limit: Signal | None = None  # the last turn ended in a usage limit
     auth: str = ""  # the last turn ended because the credentials were refused
     receipt: float = 0.0
+    prompt: str = ""  # the beginning of the prompt that arrived then
     conversation: str = ""
     conversation_at: float = 0.0
     model: str = ""
@@ -55,7 +56,7 @@ def _one(heard: Heard, signal: Signal) -> Heard:
     if kind is SignalKind.MODEL and at >= heard.model_at:
         return replace(heard, model=signal.text, model_at=at)
     if kind is SignalKind.PROMPT_TAKEN and at > heard.receipt:
-        heard = replace(heard, receipt=at)
+        heard = replace(heard, receipt=at, prompt=signal.text)
     works = _WORKS.get(kind)
     if works is None or at < heard.at:
         return heard

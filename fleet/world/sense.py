@@ -367,6 +367,7 @@ def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> 
         asked=heard.asked if working else "",
         limit=limit,
         receipt=heard.receipt,
+        receipt_text=heard.prompt,
         transcript=eye.spoke,
         auth_failed=found.auth_failed or heard.auth,
     )

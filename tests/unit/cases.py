@@ -13,7 +13,7 @@ from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, Ser
 NOW = Moment(steady=1_000_000.0, wall=1_800_000_000.0)
 SERVER = ServerId(10, 1_799_000_000)
 REF = PaneRef(SERVER, "p-a", "%1", 100, "run1")
-PANE = PaneView(REF, dead=False, created=NOW.wall - 3600, activity=NOW.wall - 5)
+PANE = PaneView(REF, dead=False, created=NOW.wall - 3600, activity=NOW.wall - 0.5)
 UP = Intent("up")
 WD = WatchdogSpec()
 BACKEND = Backend(

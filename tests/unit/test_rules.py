@@ -271,6 +271,21 @@ def test_fatal(memory, look, words):
     check(fatal(case(memory, seen=look)), None, words)
 
 
+def test_a_model_that_is_refused_on_the_screen_is_fatal_at_the_second_look():
+    refused = reading("error", pattern="model", line="unknown model")
+    assert fatal(case(replace(READY, state="error", state_looks=1), seen=seen(reading=refused))) is None
+    verdict = fatal(case(replace(READY, state="error", state_looks=2), seen=seen(reading=refused)))
+    assert "model" in verdict.memory.fix
+
+
+def test_a_run_of_another_backend_is_put_right_though_nobody_declares_that_one():
+    """T13: a backend for one invocation does not outlive the next look."""
+    memory = replace(READY, run=replace(READY.run, backend="other"))
+    verdict = identity(case(memory, seen=seen(proc=ProcView(expected=False))))
+    assert isinstance(verdict.action, Signal)
+    assert identity(case(memory, seen=seen(proc=ProcView(expected=True)))) is None
+
+
 def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words():
     memory = replace(NOT_READY, run=replace(READY.run, resumed=True, conversation="u"))
     look = seen(pane=dead(1), survivors=0, last_words="No conversation found with session ID: u")
@@ -838,6 +853,25 @@ EMPTY = reading("idle", draft="")
 )
 def test_receipts(memory, look, action, words):
     check(receipts(case(memory, seen=look)), action, words)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "confirmed"),
+    [("please go on with it", True), ("", True), ("something quite different", False)],
+)
+def test_the_receipt_of_another_prompt_is_not_ours(arrived, confirmed):
+    """I11."""
+    look = seen(reading=OURS, receipt=NOW.wall, receipt_text=arrived)
+    verdict = receipts(case(in_flight(Status.SUBMITTED, 1, enters=1), seen=look))
+    assert bool(verdict.finished) is confirmed
+
+
+def test_a_program_that_has_drawn_nothing_since_is_not_typed_to_again():
+    quiet = replace(PANE, activity=NOW.wall - 60)
+    verdict = receipts(case(in_flight(Status.TYPED, 3), seen=seen(reading=EMPTY, pane=quiet)))
+    assert "not drawn" in verdict.reason
+    late = receipts(case(in_flight(Status.TYPED, 25), seen=seen(reading=EMPTY, pane=quiet)))
+    assert late.finished[0].status is Status.FAILED
 
 
 def test_only_confirmed_leaves_a_good_receipt():

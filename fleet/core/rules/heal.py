@@ -37,6 +37,7 @@ NEVER = (
 )
 BAD_ID = re.compile(r"(?i)no conversation found with session id|session id .{1,80} is already in use")
 BAD_ID_TRIES = 2
+REFUSED_MODEL = "model"  # what a profile calls the pattern of a CLI that will not have the model
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
 
@@ -53,6 +54,10 @@ def fatal(case: Case) -> Verdict | None:
             f"the credentials are refused: {case.seen.auth_failed}",
             "log in or set the key, then `reset`",
         )
+    reading = case.seen.reading
+    if alive and reading is not None and reading.pattern == REFUSED_MODEL and memory.state_looks > 1:
+        fix = "correct the agent's model, then `reset`"
+        return _give_up(case, f"the model is refused: {reading.line}", fix)
     if alive or pane is None or memory.ready:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:

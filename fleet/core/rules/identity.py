@@ -19,6 +19,10 @@ def identity(case: Case) -> Verdict | None:
     if proc.other and not proc.expected:
         cause = f"it runs {proc.other}, declared is {case.backend.process_name}"
         return begin(case, cause, planned=False, event="agent.mismatched")
+    run = memory.run
+    if run is not None and run.backend and run.backend != case.backend.name and not proc.expected:
+        cause = f"it was started as {run.backend}, declared is {case.backend.name}"
+        return begin(case, cause, planned=False, event="agent.mismatched")
     if memory.shell_since and not proc.expected:
         lasted = now - memory.shell_since
         if lasted >= case.watchdog.heavy_interval:

@@ -17,6 +17,7 @@ from fleet.core.seen import Reading, ScreenState
 
 GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newline
 SHOWN_S = 2.0  # how long the text may take to show up
+LOADING_S = 20.0  # and how long in a program that draws nothing at all
 AGAIN_S = 1.5
 ENTERS = 3
 TRIES = 3
@@ -28,6 +29,8 @@ EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600
 OWN = frozenset({"wake", "probe", "nudge", "marker"})  # what we compose ourselves: rate-limited
 HOURLY = 20
 HOUR_S = 3600.0
+HEAD = 60  # characters by which a prompt is told from another
+CUT = 400  # a source may cut a prompt off after this many
 PASTED = ("[Pasted", "Pasted text", "[Pasted Content")  # composers fold long pastes
 
 
@@ -108,6 +111,8 @@ def _not_now(case: Case, message: Message) -> str:
         return "the pane is in copy mode"
     if reading is None:
         return "its screen has not been read"
+    if reading.dialog:
+        return f"a dialog is open ({reading.dialog})"
     if _is_stranger(case):
         return "another program is in the pane"
     state = memory.state
@@ -145,6 +150,16 @@ def _is_ours(message: Message, draft: str | None) -> bool:
     if message.folds and any(p in draft for p in PASTED):
         return True
     return flat.endswith(tail) and (not message.text or "".join(message.text.split()).endswith(flat))
+
+
+def _is_receipt(message: Message, arrived: str) -> bool:
+    """Is the prompt that arrived this message? A source that does not tell its words is taken at its time."""
+    said, meant = "".join(arrived.split()), "".join(message.text.split())
+    if not said:
+        return True
+    if meant:
+        return said[:HEAD] == meant[:HEAD]
+    return said.endswith("".join(message.tail.split())) or len(arrived) >= CUT
 
 
 def _is_stranger(case: Case) -> bool:
@@ -185,7 +200,10 @@ def _submit(case: Case, message: Message) -> Verdict:
     if not shown and reading.draft:
         why = "the composer holds something else than what was typed"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
-    if not shown and message.tries + 1 >= TRIES:
+    silent = pane.activity <= message.at_wall  # not a character since: it may be loading, and read it later
+    if not shown and silent and now - message.at < LOADING_S:
+        return Verdict("typed; it has not drawn anything since", hold=True, wake_at=now + 1.0)
+    if not shown and (silent or message.tries + 1 >= TRIES):
         return _finish(
             case, replace(message, status=Status.FAILED, why="the text never showed up in the composer")
         )
@@ -219,7 +237,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
     lost = _lost(case, message)
     if lost is not None:
         return lost
-    if case.seen.receipt > message.at_wall > 0:
+    if case.seen.receipt > message.at_wall > 0 and _is_receipt(message, case.seen.receipt_text):
         return _finish(case, replace(message, status=Status.CONFIRMED, why="the CLI reported it"))
     if reading is None or not case.seen.fresh:
         return Verdict("submitted; looking for the receipt", hold=True, wake_at=now + GAP_S)
