@@ -130,17 +130,13 @@ class _Loop:
         if not self.lock.still_ours():  # type: ignore[attr-defined]
             self.stop = "the lock file was taken away: another watchdog may run"
             return 0.0
+        hung_up, self.hung_up = self.hung_up, False  # only a look that came after it can tell what it meant
         delay = self.dog.tick()
         fleet = self.dog.reloader.fleet
         self.herald.keep(wanted=fleet is not None and bool(fleet.notify))
-        if self.hung_up:
-            self.hung_up = False
-            if (
-                self.dog.last_look is not None
-                and self.dog.last_look.server is not None
-                and _mine_is_gone(self.dog)
-            ):
-                self.stop = "its session was closed"
+        look = self.dog.last_look
+        if hung_up and look is not None and look.server is not None and _mine_is_gone(self.dog):
+            self.stop = "its session was closed"
         return delay
 
     def _sleep(self, delay: float) -> None:
