@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleet.backends.adapters import settings as hooks
 from fleet.core.actions import Action, Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.codec import to_plain
 from fleet.core.kickoff import continue_line
@@ -184,7 +183,11 @@ class Performer:
         signals = self.house.path(f"signals/{agent.session}")
         self.world.disk.make_dir(signals)
         settings = ""
-        told = hooks(backend) if backend.settings_flag else {}
+        told: dict[str, object] = {}
+        if backend.settings_flag:
+            from fleet.backends.adapters import settings as hooks  # slow to load, and few backends have hooks
+
+            told = hooks(backend)
         if told:
             settings = self.house.path(f"settings-{agent.session}.json")
             self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
