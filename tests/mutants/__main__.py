@@ -68,11 +68,11 @@ def _test(mutant: Mutant, where: str) -> subprocess.CompletedProcess[str]:
 def main(words: list[str]) -> int:
     """All of them, or those asked for; 1 when one got away."""
     chosen = [m for m in MUTANTS if not words or any(w in m.name for w in words)]
+    away = 0
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(survives, chosen))
-    for mutant, why in zip(chosen, results, strict=True):
-        print(f"{'SURVIVED' if why else 'caught':9} {mutant.name}" + (f": {why}" if why else ""))
-    away = sum(map(bool, results))
+        for mutant, why in zip(chosen, pool.map(survives, chosen), strict=True):
+            away += bool(why)
+            print(f"{'SURVIVED' if why else 'caught':9} {mutant.name}" + (f": {why}" if why else ""), flush=True)
     print(f"{len(chosen) - away} of {len(chosen)} mutants caught")
     return 1 if away else 0
 
