@@ -40,6 +40,7 @@ class Arena:
     """The place where it happens. `deeds` and `verbs` are written as they happen."""
 
     def __init__(self, root: Path) -> None:
+        self._sockets_before = os.environ.get("TMUX_TMPDIR")
         os.environ["TMUX_TMPDIR"] = str(root / "sockets")
         (root / "sockets").mkdir(parents=True)
         self.root = root
@@ -216,6 +217,10 @@ class Arena:
             self.project.tear_down()
         self.tmux("kill-server", socket="default")
         self._pool.shutdown(cancel_futures=True)
+        if self._sockets_before is None:
+            del os.environ["TMUX_TMPDIR"]
+        else:
+            os.environ["TMUX_TMPDIR"] = self._sockets_before
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
