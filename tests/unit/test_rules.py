@@ -645,6 +645,20 @@ def test_stall(memory, agent, more, action, words):
     check(stall(case(memory, agent=agent, **more)), action, words)
 
 
+@pytest.mark.parametrize(
+    ("backend", "action"),
+    [
+        pytest.param(BACKEND, Signal, id="a-profile-animates-its-work"),
+        pytest.param(CONTRACT, None, id="a-bare-regex"),
+    ],
+)
+def test_a_screen_that_claims_work_and_does_not_move(backend, action):
+    memory = replace(QUIET, state="working")
+    look = seen(reading=reading("working"), proc=ProcView(measured=True))
+    verdict = stall(case(memory, backend=backend, seen=look))
+    assert (type(verdict.action) if verdict else None) is action
+
+
 def test_a_message_on_its_way_keeps_the_reboot_off():
     memory = replace(QUIET, outbox=(message(status=Status.TYPED, run="run1"),))
     assert stall(case(memory)) is None
