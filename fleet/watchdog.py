@@ -449,6 +449,8 @@ class Watchdog:
             message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)
         self.senses.forget(spec.session)
+        if message is not None and isinstance(action, Paste) and (done.ok or done.why.startswith("unknown")):
+            self.memories[spec.name] = advance(self.memories[spec.name], replace(message, pasted=True))
         if done.ok:
             return
         self._record(

@@ -71,6 +71,7 @@ class Message:
     tries: int = 0  # pastes that never showed up
     run: str = ""  # the run it was typed into: another run has never seen it
     why: str = ""
+    pasted: bool = False  # tmux took the text, or may have; a watchdog that died first leaves it False
 
     @property
     def folds(self) -> bool:

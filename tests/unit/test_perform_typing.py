@@ -12,7 +12,7 @@ from fleet.core.memory import Status
 from fleet.core.rules.typing import receipts
 from fleet.core.seen import Proc
 from fleet.world.perform import Performer
-from tests.unit.cases import BACKEND, NOW, READY, REF, case, message, reading, seen
+from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
 DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"),))
 UNREAD = reading("unknown", draft=None)
@@ -125,3 +125,16 @@ def test_the_intent_is_on_record_before_and_the_outcome_after():
 def test_whoever_expects_nobody_types_to_anybody():
     stage = Stage("sh")
     assert Performer(stage, stage, None).act(replace(PRESS, expects="")).ok
+
+
+@pytest.mark.parametrize(("pasted", "says"), [(True, "not drawn anything"), (False, "typing it anew")])
+def test_a_text_that_a_predecessor_died_before_typing_is_typed_and_one_that_was_typed_is_not_typed_twice(
+    pasted, says
+):
+    """I11, I20: a silent program may be slow to read what tmux took; it never gets what nobody typed."""
+    memory = flying(Status.TYPED, 3.0, at_wall=NOW.wall - 3.0, pasted=pasted)
+    silent = replace(PANE, activity=NOW.wall - 60)
+    look = seen(pane=silent, reading=reading("idle", draft=""))
+    verdict = receipts(case(replace(memory, state="idle"), backend=DECLARED, seen=look))
+    assert says in verdict.reason
+    assert verdict.action is None

@@ -776,6 +776,7 @@ def in_flight(status, ago, *, enters=0, tries=0):
         run="run1",
         enters=enters,
         tries=tries,
+        pasted=True,
     )
     return replace(READY, outbox=(sent,))
 

@@ -67,7 +67,7 @@ def typing(case: Case) -> Verdict | None:
     pane, reading = case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
-    typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0)
+    typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0, pasted=False)
     if _is_ours(message, reading.draft):
         changed = advance(memory, replace(typed, status=Status.TYPED))
         return Verdict(
@@ -201,6 +201,7 @@ def _submit(case: Case, message: Message) -> Verdict:
         why = "the composer holds something else than what was typed"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
     silent = pane.activity <= message.at_wall  # not a character since: it may be loading, and read it later
+    silent = silent and message.pasted  # a predecessor may have died before it typed: then it is typed now
     if not shown and silent and now - message.at < LOADING_S:
         return Verdict("typed; it has not drawn anything since", hold=True, wake_at=now + 1.0)
     if not shown and (silent or message.tries + 1 >= TRIES):
