@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.tmux.project import Project  # noqa: E402 - a user's project on a private socket
 
+LOAD = os.getloadavg()[0]  # of whatever else this machine does
 AGENT = ROOT / "bench" / "agent.sh"
 
 
@@ -131,4 +132,5 @@ def versions() -> dict[str, str]:
         "tmux": tmux[-1] if tmux else "none",
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "cores": str(os.cpu_count()),
+        "load before": f"{LOAD:.1f}",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import statistics
 import sys
@@ -69,7 +70,7 @@ def _kill_all(
 def _kill_theirs(beside: Supervisor) -> float:
     """After it has run for longer than its own `startsecs`."""
     _until(beside.pid, 10)
-    time.sleep(1.5)
+    time.sleep(1.2 + random.random())  # it looks once a second: no phase may be favoured
     pid, began = beside.pid(), time.time()
     os.kill(pid, signal.SIGKILL)
     _until(lambda: beside.pid() not in {0, pid}, 30)

@@ -155,8 +155,8 @@ def document(run: Run, figures: list[Figure]) -> str:
         "# Benchmarks",
         f"<!-- written by `python bench/run.py --write` on {today} -->",
         "",
-        f"Measured on {today}: {about}. Everything in one run, in turns: ratios hold where milliseconds",
-        "do not." + (" A quick run: small fleets, few rounds." if run.quick else ""),
+        f"Measured on {today}: {about}.",
+        "Everything in one run, in turns: ratios hold where milliseconds do not." + (" A quick run: small fleets, few rounds." if run.quick else ""),
         "",
         "<!-- run: no (takes a quiet machine and twenty minutes) -->",
         "```sh",
@@ -167,7 +167,7 @@ def document(run: Run, figures: list[Figure]) -> str:
     ]
     if run.looks:
         lines += ["", "## Growth", "", "![one look at the whole fleet, by number of panes](growth.svg)"]
-        lines += ["", "Milliseconds by number of panes, both axes logarithmic; one in twenty panes has changed."]
+        lines += ["", "Milliseconds by number of panes, both axes logarithmic; 5 % of the panes had changed."]
     if run.faults:
         lines += [
             "",
