@@ -156,7 +156,8 @@ def document(run: Run, figures: list[Figure]) -> str:
         f"<!-- written by `python bench/run.py --write` on {today} -->",
         "",
         f"Measured on {today}: {about}.",
-        "Everything in one run, in turns: ratios hold where milliseconds do not." + (" A quick run: small fleets, few rounds." if run.quick else ""),
+        "Everything in one run, in turns: ratios hold where milliseconds do not."
+        + (" A quick run: small fleets, few rounds." if run.quick else ""),
         "",
         "<!-- run: no (takes a quiet machine and twenty minutes) -->",
         "```sh",
