@@ -105,6 +105,16 @@ def test_a_command_that_is_not_run_says_why(name):
         assert not block.why_not or block.tag in COMMANDS, f"{block.place}: a reason, but no command"
 
 
+@pytest.mark.parametrize("name", NAMED)
+def test_a_block_that_shows_a_command_is_marked_as_one(name):
+    """So that it is run, or says why not; a synopsis (with NAME or [options]) is no command."""
+    for block in blocks(ROOT / name):
+        first = next((line for line in block.body.splitlines() if line.strip()), "")
+        typed = re.match(r"(\$ |\./|python3? |engine/|agents\.py |agentlog\.py |git |pip )", first)
+        synopsis = re.search(r"\[[-A-Z]|\b[A-Z]{3,}\b", first)
+        assert not typed or synopsis or block.why_not or block.tag in COMMANDS, block.place
+
+
 def test_the_readme_lists_every_verb():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| (?:run|look|set up) \| (.*) \|$", text)
