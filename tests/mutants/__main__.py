@@ -72,7 +72,8 @@ def main(words: list[str]) -> int:
     with ThreadPoolExecutor(2) as pool:
         for mutant, why in zip(chosen, pool.map(survives, chosen), strict=True):
             away += bool(why)
-            print(f"{'SURVIVED' if why else 'caught':9} {mutant.name}" + (f": {why}" if why else ""), flush=True)
+            verdict = f"SURVIVED  {mutant.name}: {why}" if why else f"caught    {mutant.name}"
+            print(verdict, flush=True)
     print(f"{len(chosen) - away} of {len(chosen)} mutants caught")
     return 1 if away else 0
 
