@@ -645,17 +645,11 @@ def test_stall(memory, agent, more, action, words):
     check(stall(case(memory, agent=agent, **more)), action, words)
 
 
-@pytest.mark.parametrize(
-    ("backend", "action"),
-    [
-        pytest.param(BACKEND, Signal, id="a-profile-animates-its-work"),
-        pytest.param(CONTRACT, None, id="a-bare-regex"),
-    ],
-)
-def test_a_screen_that_claims_work_and_does_not_move(backend, action):
-    memory = replace(QUIET, state="working")
-    look = seen(reading=reading("working"), proc=ProcView(measured=True))
-    verdict = stall(case(memory, backend=backend, seen=look))
+@pytest.mark.parametrize(("busy", "action"), [(False, Signal), (True, None)])
+def test_a_screen_that_claims_work_and_does_not_move_is_frozen_unless_it_computes(busy, action):
+    """I16."""
+    look = seen(reading=reading("working"), proc=ProcView(measured=True, busy=busy))
+    verdict = stall(case(replace(QUIET, state="working"), seen=look))
     assert (type(verdict.action) if verdict else None) is action
 
 

@@ -10,13 +10,17 @@ from fleet.core.case import Case, Verdict
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 
+AGAIN_S = 1.0
+
 
 def intent(case: Case) -> Verdict | None:
     """Hold everything that is not ours to touch, or not wanted."""
     seen, want = case.seen, case.seen.intent
     alive = seen.pane is not None and not seen.pane.dead
     if seen.blind:
-        return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN)
+        # whoever was not seen is looked at wholly when we can see again: nothing may follow from old evidence
+        again = case.now.steady + AGAIN_S
+        return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN, wake_at=again)
     if seen.foreign:
         return Verdict(
             "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN

@@ -19,8 +19,7 @@ NUDGE = "If this phase meets its definition of done, write its done marker now; 
 IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
 MEASURE_S = 2.0
 MOVING = frozenset({ScreenState.WORKING, ScreenState.RETRYING})
-FROZEN_S = 300.0  # a screen that claims work and does not move by a character for this long; only where
-# a profile says what work looks like, which every CLI animates: a bare active_re may stand there for hours
+FROZEN_S = 300.0  # a screen that claims work and does not move by a character for this long
 
 
 def stall(case: Case) -> Verdict | None:
@@ -34,7 +33,7 @@ def stall(case: Case) -> Verdict | None:
     grace = max(limit, case.backend.log_grace)
     if memory.state in IDLE_LIKE:
         quiet = now - memory.quiet_since
-    elif memory.state in MOVING and case.seen.working is None and case.backend.declares_idle:
+    elif memory.state in MOVING and case.seen.working is None:
         quiet, grace = now - memory.still_since, max(limit, FROZEN_S)
         if case.seen.proc.busy:
             return None
