@@ -125,7 +125,7 @@ def _cause(case: Case) -> str:
 def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
     """A conversation that cannot be resumed must not be tried for ever."""
     memory, run = case.memory, case.memory.run
-    if run is None or not run.resumed or memory.ready or run.id != memory.over:
+    if run is None or not run.resumed or memory.ready or run.id != memory.over or case.seen.server_lost:
         return memory, ()
     if BAD_ID.search(case.seen.last_words) or memory.bad_resumes + 1 >= BAD_ID_TRIES:
         told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
