@@ -36,7 +36,7 @@ MUTANTS = (
         "fleet/world/tmux_text.py",
         'return f"={name(session)}:"',
         'return f"{name(session)}:"',
-        f"{SERVER}::test_sessions_whose_names_extend_ours_are_never_hit",
+        "tests/unit/test_rows.py::test_a_target_is_exact_to_the_colon",
     ),
     Mutant(
         "types into the dead",
@@ -48,7 +48,8 @@ MUTANTS = (
     Mutant(
         "trusts a pane id of another server",
         "fleet/world/tmux_text.py",
-        '        "start_time": str(ref.server.started),\n        "pane_id"',
+        '        "pid": str(ref.server.pid),\n        "start_time": str(ref.server.started),\n'
+        '        "pane_id"',
         '        "pane_id"',
         "tests/contract/test_tmux_contract.py::test_a_stale_ref_is_refused_and_nothing_happens",
     ),
@@ -159,7 +160,7 @@ MUTANTS = (
         "fleet/core/rules/typing.py",
         'return flat.endswith(tail) and (not message.text or "".join(message.text.split()).endswith(flat))',
         "return flat.endswith(tail)",
-        f"{RULES}::test_typing",
+        f"{STORIES}::test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for",
     ),
     Mutant(
         "presses Enter in a dialog without a key",
@@ -173,7 +174,7 @@ MUTANTS = (
         "fleet/core/budget.py",
         "    if number <= 0:\n        return 0.0\n",
         "    if True:\n        return 0.0\n",
-        f"{REMEMBER}::test_the_wait_doubles_up_to_ten_minutes",
+        f"{REMEMBER}::test_an_agent_that_was_never_ready_waits",
     ),
     Mutant(
         "has no budget for the fleet",

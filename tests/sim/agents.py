@@ -148,7 +148,7 @@ class SimAgent:
         self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
         self.draft_since = 0.0
         self.mood = Mood.BOOT
-        self.since = clock.t  # universe time at which the mood began
+        self.since = self.born = clock.t  # universe time at which the mood, and the life, began
         self.lines: list[str] = ["@ welcome"]
         self.composer = ""
         self.draft_by_human = False

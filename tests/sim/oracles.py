@@ -255,8 +255,12 @@ class Starts:
             self.window[member.name] = agent.banner
         if agent.mood is Mood.AUTH and noticed and member.watch != "none":
             self._fatal[member.name] = self._machine.clock.t
-        if agent.resumed:
-            member.bad_boots = 0 if agent.was_ready else member.bad_boots + 1
+        if not agent.was_ready:
+            member.bad_boots += agent.resumed
+        elif (
+            self._machine.clock.t - agent.born > NOTICED_S
+        ):  # long enough for anybody to see that it was well
+            member.bad_boots = 0
 
     def on_created(self, session: SimSession) -> None:
         """A session has just come to life."""

@@ -68,10 +68,11 @@ def test_an_agent_is_not_older_for_what_a_stopped_watchdog_missed():  # I23
     at(sim, 1010, lambda: sim.stop_watchdog(2.0))
     at(sim, 1060, lambda: sim.stop_watchdog(1200.0))
 
-    def busy_meanwhile() -> None:
+    def busy_meanwhile() -> None:  # and in the end the screen is as it was
         one = agent(sim, "a")
-        one.enter(Mood.WORK, "@ nothing left but")
-        one._then(900, one._to_done)
+        one.enter(Mood.WORK)
+        sim.machine.table.set_load(one.proc, 0.0)
+        one._then(900, lambda: one.enter(Mood.DONE))
 
     at(sim, 1100, busy_meanwhile)
     told(sim)
@@ -119,6 +120,15 @@ def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I1
     at(sim, 260, sim.machine.tmux.unhang)
     told(sim)
     assert [t for t in agent(sim, "a").received if t.startswith("note")] in ([], ["note 0 for a: 140891"])
+
+
+@pytest.mark.parametrize("call", range(1, 40, 3))
+def test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for(call):  # I12
+    sim = story(Declared("a", watch="heal"))
+    at(sim, 100, lambda: agent(sim, "a")._to_done())
+    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 200, lambda: sim.machine.arm(call, lambda: agent(sim, "a").human_types("please also look at")))
+    told(sim)
 
 
 def test_a_message_for_the_dead_does_not_make_the_watchdog_spin():  # I50
