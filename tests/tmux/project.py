@@ -116,19 +116,25 @@ class Project:
 
     def tear_down(self) -> None:
         """Nothing of ours outlives the test, whatever the test did."""
+        self._end_watchdog()  # first: it outlives its server, and would found another one
         runs = self.runs()
         self.tmux("kill-server")
-        table = ProcTable()
-        holder = self.log_dir / "state" / "watchdog.lock"
-        survivors = table.stop_all([(0, run) for run in runs], grace=1.0)
-        if holder.exists() and holder.read_text().strip():
-            told = json.loads(holder.read_text())
-            if procfs.row(told["pid"]) is not None and procfs.row(told["pid"]).start == told["start"]:
-                os.kill(told["pid"], 9)
+        survivors = ProcTable().stop_all([(0, run) for run in runs], grace=1.0)
         socket = resolve_socket(self.socket)
         if os.path.exists(socket):
             os.unlink(socket)
         assert not survivors, survivors
+
+    def _end_watchdog(self) -> None:
+        holder = self.log_dir / "state" / "watchdog.lock"
+        if not holder.exists() or not holder.read_text().strip():
+            return
+        told = json.loads(holder.read_text())
+        row = procfs.row(told["pid"])
+        if row is None or row.start != told["start"]:
+            return
+        os.kill(told["pid"], 9)
+        until(lambda: (now := procfs.row(told["pid"])) is None or now.zombie or now.start != told["start"])
 
     def runs(self) -> list[str]:
         """Run ids on record, and those that processes of this project carry."""
