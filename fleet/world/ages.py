@@ -2,8 +2,7 @@
 
 It runs with the monotonic clock, also over a restart of ours; over one of the machine it carries on by the
 wall time that passed. It never goes back. When the two clocks part, or we were away for long, somebody
-suspended the machine,
-stopped us or moved the clock: then nobody has been idle, and all ages start anew.
+suspended the machine, stopped us or moved the clock: then nobody has been idle, and all ages start anew.
 """
 
 from __future__ import annotations
