@@ -163,6 +163,7 @@ class Watchdog:
         self._guard("serving requests", lambda: self._serve_requests(fleet, now))
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self._due(specs, now)
+        self._learn_runs(specs)
         look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
         self.last_look = look
         self._watch_server(look, now)
@@ -329,6 +330,17 @@ class Watchdog:
             self.cases[spec.name], self.judged[spec.name] = case, verdict
             if isinstance(verdict.action, Start) and not verdict.action.planned:
                 heals.append(now.steady)
+
+    def _learn_runs(self, specs: Iterable[Spec]) -> None:
+        """Who is not there may have been started by a verb since, and be gone again: its record stays."""
+        alive = self.last_look.alive if self.last_look is not None else {}
+        for spec in specs:
+            memory = self.memories[spec.name]
+            if spec.session in alive or memory.stopping is not None:
+                continue
+            run = self.records.run(spec.session)
+            if run is not None and (memory.run is None or run.id != memory.run.id):
+                self.memories[spec.name] = replace(memory, run=run)
 
     def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
         """The record of the run that is there, read once a run."""

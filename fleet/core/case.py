@@ -44,6 +44,7 @@ class AgentSeen:
     fresh: bool = False  # the capture was made in this look
     proc: ProcView = ProcView()
     survivors: int | None = None  # processes of the run still alive; None: not counted
+    left: str = ""  # without a pane: the run they belong to, if not the one we saw last
     intent: Intent = Intent()
     working: bool | None = None  # what a structured source says; None: none speaks
     heard_at: float = 0.0  # wall: when it said so

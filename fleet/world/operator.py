@@ -160,7 +160,8 @@ class Operator:
         orders: list[Order] = []
         results: dict[str, Done] = {}
         dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
-        self._sweep(dead)
+        gone = [self.records.run(s.session) for s in specs if s.session not in panes]
+        self._sweep([*(p.ref.run for p in dead), *(run.id for run in gone if run is not None)])
         for spec in specs:
             pane = panes.get(spec.session)
             if pane is not None and not pane.dead:
@@ -260,9 +261,10 @@ class Operator:
         with contextlib.suppress(Unavailable):
             self.server.retire()
 
-    def _sweep(self, dead: Sequence[PaneView]) -> None:
-        if dead:
-            self.table.stop_all([(0, p.ref.run) for p in dead], grace=SOFT_STOP_S)
+    def _sweep(self, runs: Sequence[str]) -> None:
+        """What is over may have left processes behind, all the more when its server was lost."""
+        if runs:
+            self.table.stop_all([(0, run) for run in runs], grace=SOFT_STOP_S)
 
 
 def _end(pid: int, start: int) -> None:

@@ -210,9 +210,11 @@ class Senses:
                 if fresh is not None:
                     eye.words = fresh.rstrip()[-LAST_WORDS:] or " "
                 words = eye.words
-            left = self._survivors(spec, pane, memory, due=due)
-            return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, intent=intent,
-                             last_words=words, server_lost=lost)  # fmt: skip
+            left, of = self._survivors(spec, pane, memory, due=due), ""
+            if left == 0 and pane is None and not memory.stopping:
+                left, of = self._unseen_survivors(memory)
+            return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, left=of,
+                             intent=intent, last_words=words, server_lost=lost)  # fmt: skip
         eye = self._eye(spec, pane)
         eye.swept = ""
         if isinstance(spec, ServiceSpec):
@@ -315,6 +317,17 @@ class Senses:
         if left == 0 and (pane is None or pane.dead):
             eye.swept = run
         return left
+
+    def _unseen_survivors(self, memory: AgentMemory) -> tuple[int | None, str]:
+        """A run that a verb started and we never saw may be gone with its server, and not its children."""
+        run = memory.run
+        if run is None or run.id in {memory.seen_run, memory.over}:
+            return 0, ""
+        try:
+            left = len(self._world.processes.members(0, run.id))
+        except Unavailable:
+            return None, ""
+        return left, run.id if left else ""
 
     def _moved(self, name: str, seen: AgentSeen) -> bool:
         """Did anything change that a rule looks at?"""

@@ -24,7 +24,7 @@ SWEEP_S = 1.0  # a child forked while we killed its parent shows up in the secon
 def begin(case: Case, cause: str, *, planned: bool, event: str = "") -> Verdict:
     """Start to stop the run that is there."""
     pane, memory = case.seen.pane, case.memory
-    run = pane.ref.run if pane is not None else memory.seen_run
+    run = pane.ref.run if pane is not None else case.seen.left or memory.seen_run
     pid = pane.ref.pid if pane is not None else (memory.run.pid if memory.run else 0)
     stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, step=0, at=case.now.steady)
     events = ((event, cause),) if event else ()
