@@ -131,6 +131,16 @@ def test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for(call):  # 
     told(sim)
 
 
+def test_children_of_a_run_that_only_a_verb_knew_are_gone_before_the_next_one():  # I1 I29 I33
+    sim = story(Declared("a"))
+    sim.machine.temper.daemons = 1.0
+    at(sim, 100, lambda: sim.kill_watchdog(200.0))
+    at(sim, 120, lambda: sim.verb("restart", ["a"], Random(3)))
+    at(sim, 200, lambda: sim.nemesis.server_kill(Random(1)))
+    told(sim)
+    assert lives(sim) == 3
+
+
 def test_a_message_for_the_dead_does_not_make_the_watchdog_spin():  # I50
     sim = story(Declared("a", watch="none"), Declared("b"))
     at(sim, 100, lambda: agent(sim, "a").die(code=1))
