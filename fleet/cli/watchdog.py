@@ -18,6 +18,7 @@ from fleet.cli.common import ENGINE, Fail, Io, config_path
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
+    from fleet.core.seen import ServerId
     from fleet.watchdog import Watchdog
     from fleet.world.waker import Waker
 
@@ -96,6 +97,7 @@ class _Loop:
         self.watched_jobs: set[str] = set()
         self.stop = ""
         self.hung_up = False
+        self.home: ServerId | None = None  # the tmux server our own session was last seen in
 
     def run(self, *, once: bool) -> int:
         """Until told to stop."""
@@ -135,7 +137,12 @@ class _Loop:
         fleet = self.dog.reloader.fleet
         self.herald.keep(wanted=fleet is not None and bool(fleet.notify))
         look = self.dog.last_look
-        if hung_up and look is not None and look.server is not None and _mine_is_gone(self.dog):
+        if look is None or look.server is None or fleet is None:
+            return delay
+        if fleet.watchdog_session in look.alive:
+            self.home = look.server
+        elif hung_up and look.server == self.home:
+            # the server that our session was in lives on without it: somebody closed it, and means us
             self.stop = "its session was closed"
         return delay
 
@@ -197,12 +204,6 @@ def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:
     if loop is not None and hasattr(loop, "watch_paths"):
         places += [("loop", p) for p in loop.watch_paths(fleet)]
     waker.watch_files(places)
-
-
-def _mine_is_gone(dog: Watchdog) -> bool:
-    """We were hung up on although the server lives: somebody closed our session, and means us."""
-    fleet = dog.reloader.fleet
-    return fleet is not None and fleet.watchdog_session not in (dog.last_look.alive if dog.last_look else {})
 
 
 def _import_everything() -> None:
