@@ -40,6 +40,8 @@ STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
 REFUSED_AGAIN_S = 5.0
+# What a verdict changes in memory because its act is about to happen.
+DONE_BY_ACTS = ("stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run")
 TAIL_OF = 400  # characters of a long text in which its end is found
 DYING_S, DYING_AGAIN_S = 2.0, 0.02  # a death we know of: how long, and how often, tmux is asked about it
 SHORTEST_S = 0.01
@@ -437,7 +439,11 @@ class Watchdog:
             if verdict.action is not None:
                 self.board.bundle(self.count, spec, self.cases[spec.name], verdict)
         except (OSError, StoreError) as error:
-            self._degrade(f"state cannot be written: {error}")
+            # not put on record, so not done: what the verdict took for granted is taken back
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            self._degrade(f"state cannot be written: {why}")
+            undone = {key: getattr(old, key) for key in DONE_BY_ACTS}
+            self.memories[spec.name] = replace(verdict.memory, **undone)
             return False
         return True
 

@@ -47,7 +47,7 @@ class Eye:
     words: str = ""
     proc: ProcView = UNMEASURED
     cpu: float = 0.0
-    cpu_at: float = 0.0
+    cpu_at: float = 0.0  # on the monotonic clock
     scanned: float = -1e9
     pid: int = 0
     swept: str = ""  # run of which nobody was left
@@ -266,12 +266,14 @@ class Senses:
         return not working and now.steady - eye.scanned > 1.0
 
     def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, now: Moment) -> None:
+        began = self._world.clock.mono()
         try:
             tree = self._world.processes.tree(pid)
         except Unavailable:
             return
         if not tree:
             return
+        ended = self._world.clock.mono()  # stopped in between? the shorter span is the safe one
         eye.tree = tree
         names = {n for p in tree for n in (p.name, p.exe)}
         expected = not backend.process_name or backend.process_name in names
@@ -282,7 +284,7 @@ class Senses:
         }
         other = "" if expected else next(iter(sorted(others & names)), "")
         cpu = sum(p.cpu for p in tree)
-        elapsed = now.steady - eye.cpu_at
+        elapsed = began - eye.cpu_at
         used = cpu - eye.cpu
         compared = eye.cpu_at > 0
         busy = compared and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
@@ -290,7 +292,7 @@ class Senses:
         busy = busy or any(self._at_work(tree[0], child) for child in tree[1:])
         eye.scanned = now.steady
         if measured or not compared:
-            eye.cpu, eye.cpu_at = cpu, now.steady
+            eye.cpu, eye.cpu_at = cpu, ended
         eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
                             busy=busy, measured=measured)  # fmt: skip
 
