@@ -340,6 +340,8 @@ class SimAgent:
         )
         if printed - self.clock.wall() > 80_000:  # a bare time of day would be tomorrow's
             spellings = spellings[2:]
+        if self.mood is Mood.LIMIT:  # printed once more, it says what it said
+            spellings = tuple(s for s in spellings if bool(s) == bool(self.banner))
         spelling = self.rng.choice(spellings)
         self.enter(Mood.LIMIT, f"! You have hit your usage limit. {spelling}".rstrip())
         self.banner = printed if spelling else 0.0

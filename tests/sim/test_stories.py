@@ -160,6 +160,24 @@ def test_a_disk_that_refuses_for_minutes_ends_no_tick_and_loses_no_agent(code): 
     assert lives(sim) == 3
 
 
+def test_a_stop_that_a_full_disk_forbade_does_not_go_on_when_there_is_space_again():  # I16 I35
+    sim = story(Declared("a"))
+    at(sim, 300, lambda: agent(sim, "a")._to_done())
+    at(sim, 500, lambda: setattr(sim.machine.disk, "fault", errno.ENOSPC))
+    at(sim, 700, lambda: agent(sim, "a").begin("more work"))
+    at(sim, 900, lambda: setattr(sim.machine.disk, "fault", 0))
+    told(sim)
+    assert lives(sim) == 1
+
+
+def test_a_watchdog_stopped_in_the_middle_of_a_tick_measures_nobody_wrong():  # I16 I23
+    for call in range(1, 30, 2):
+        sim = story(Declared("a", "plain"), hours=0.6)
+        at(sim, 800, lambda s=sim, c=call: s.machine.arm(c, lambda: s.stop_watchdog(600.0)))
+        told(sim)
+        assert lives(sim) == 1
+
+
 def test_an_unreadable_screen_is_never_healed():  # I7
     sim = story(Declared("a"), hours=3.0)
 
