@@ -81,7 +81,10 @@ class Asks:
 
 def forget(memory: AgentMemory, wall: float) -> AgentMemory:
     """As if it had never failed. A limit window ends now; forgotten, its old banner would arm it again."""
-    limit = replace(memory.limit, until=wall, probed=0.0, probes=0, source=OPERATOR) if memory.limit else None
+    limit = memory.limit
+    if limit is not None:
+        waiting = any(m.kind == "probe" for m in memory.outbox)  # then that is the one probe
+        limit = replace(limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=OPERATOR)
     return replace(
         memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=limit,
         limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
