@@ -50,8 +50,7 @@ class Detail(StrEnum):
     UNWATCHED = "UNWATCHED"  # runs, and no watchdog says what it is doing
 
 
-# What each change of the coarse word means. FATAL hides whether the pane can be seen, so nothing leads
-# from it to UNKNOWN; everything else can follow everything else, because a look may come late.
+# What each change of the coarse word means. Each can follow each other one, because a look may come late.
 EDGES: dict[tuple[State, State], str] = {
     (State.STOPPED, State.RUNNING): "brought up",
     (State.STOPPED, State.DEAD): "wanted, and not there yet",
@@ -68,6 +67,7 @@ EDGES: dict[tuple[State, State], str] = {
     (State.FATAL, State.RUNNING): "mended and reset",
     (State.FATAL, State.STOPPED): "reset while nobody wants it",
     (State.FATAL, State.DEAD): "reset, and about to be started",
+    (State.FATAL, State.UNKNOWN): "reset, and cannot be looked at",
     (State.UNKNOWN, State.RUNNING): "read again",
     (State.UNKNOWN, State.STOPPED): "seen again, taken down",
     (State.UNKNOWN, State.DEAD): "seen again, dead",
