@@ -19,6 +19,7 @@ DAILY: dict[str, float] = {
     "agent_massacre": 2,
     "child_kill": 4,
     "binary_missing": 3,
+    "upgrade": 3,
     "user_draft": 20,
     "user_copy_mode": 8,
     "user_kills_session": 5,
@@ -101,6 +102,6 @@ def temper(seed: int) -> Temper:
         stubborn=rng.choice((0.0, 0.1, 0.5)),
         daemons=rng.choice((0.0, 0.3, 0.6)),
         boot_death=rng.choice((0.0, 0.0, 0.02, 0.2)),
-        not_found=rng.choice((0.0, 0.0, 0.02)),
+        not_found=rng.choice((0.0, 0.05, 0.15)),
         quotes=rng.choice((0.0, 0.3)),
     )

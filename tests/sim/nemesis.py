@@ -99,6 +99,16 @@ class Nemesis:
         self.machine.missing.add(name)
         self.machine.clock.after(rng.uniform(60, 3600), lambda: self.machine.missing.discard(name))
 
+    def upgrade(self, rng: Random) -> None:
+        """The machine is busy, tmux does not answer, and under that an agent and its program go away."""
+        self.machine.tmux.hang()
+        self.machine.clock.after(15.0, self.machine.tmux.unhang)
+        if living := self.machine.living():
+            agent = rng.choice(living)
+            self.machine.missing.add(agent.name)
+            self.machine.clock.after(600, lambda: self.machine.missing.discard(agent.name))
+            self.machine.clock.after(8.0, lambda: agent.die(signum=15))
+
     def user_draft(self, rng: Random) -> None:
         """Somebody begins a sentence and finishes it later, or not."""
         if living := self.machine.living():
