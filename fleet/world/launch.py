@@ -30,6 +30,9 @@ BASE_NAMES = (
 # Ours, the caller's tmux, one-off overrides: never handed on.
 NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
 
+# Set anew by the terminal and the shell of every pane: they are nobody's.
+PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
+
 # A CLI that finds these believes it runs inside another one, and refuses or misbehaves.
 NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
 
@@ -161,7 +164,9 @@ def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_name
     )
 
 
-def compose_watchdog(fleet: Fleet, *, run: str, argv: Sequence[str], server_names: frozenset[str]) -> str:
+def compose_watchdog(
+    fleet: Fleet, *, run: str, argv: Sequence[str], keeps: Iterable[str], server_names: frozenset[str]
+) -> str:
     """The launch script of the supervisor: it keeps the whole union, because it starts everybody else."""
     return _script(
         fleet,
@@ -171,7 +176,7 @@ def compose_watchdog(fleet: Fleet, *, run: str, argv: Sequence[str], server_name
         env={},
         own_env={},
         env_file="",
-        passed=("*",),
+        passed=keeps,
         directory=fleet.project_dir,
         server_names=server_names,
         command="exec " + " ".join(quote(word) for word in argv),
@@ -313,7 +318,7 @@ def _exports(env: Mapping[str, str]) -> list[str]:
 
 def _unwanted(server_names: frozenset[str], passed: tuple[str, ...]) -> set[str]:
     """Names the pane may have inherited and this agent must not see; a name in env_pass is wanted."""
-    allowed = (*BASE_NAMES, *passed)
+    allowed = (*BASE_NAMES, *PANE_NAMES, *passed)
     inherited = {n for n in server_names if _NAME.fullmatch(n)}
     never = {n for n in inherited if _matches(n, NEVER_NAMES)}
     strangers = {n for n in inherited if not _matches(n, allowed)}

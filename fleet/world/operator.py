@@ -220,7 +220,8 @@ class Operator:
         with self.world.lock():
             env = server_env(self.fleet, self.world.environ)
             run = self.world.draw()[:16]
-            script = compose_watchdog(self.fleet, run=run, argv=argv, server_names=frozenset(env))
+            inherited = frozenset(env) | self.server.environment_names()
+            script = compose_watchdog(self.fleet, run=run, argv=argv, keeps=env, server_names=inherited)
             path = self.house.path(f"launch-{session}.sh")
             self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
             self.records.save_run(Run(run, session, self.world.clock.wall(), why="up"))

@@ -79,7 +79,10 @@ class Performer:
         """Start all of these in one batch; `wanted` is asked again at the last moment."""
         results: dict[str, Done] = {}
         with self.world.lock():
-            names = frozenset(server_env(fleet, self.world.environ))
+            try:
+                names = self._inherited(fleet)
+            except Unavailable as error:
+                return {order.spec.name: Done(ok=False, why=f"unknown: {error}") for order in orders}
             ready: list[Ready] = []
             for order in orders:
                 if not wanted(order.spec.name):
@@ -92,6 +95,10 @@ class Performer:
                     ready.append(made)
             results.update(self._create(ready))
         return results
+
+    def _inherited(self, fleet: Fleet) -> frozenset[str]:
+        """What a pane may find in its environment without being its own: the scripts take it out."""
+        return frozenset(server_env(fleet, self.world.environ)) | self.world.tmux.environment_names()
 
     def _create(self, ready: list[Ready]) -> dict[str, Done]:
         if not ready:

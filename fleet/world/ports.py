@@ -59,6 +59,9 @@ class Tmux(Protocol):
     def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
         """Named keys, under the same guard."""
 
+    def environment_names(self) -> frozenset[str]:
+        """Names of variables that the server gives to every pane, whatever its launch says."""
+
     def reap(self) -> None:
         """Make the server collect exit statuses it has missed."""
 

@@ -142,6 +142,20 @@ class Speaker(ABC):
     def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
         return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
 
+    def environment_names(self) -> frozenset[str]:
+        """Names every pane inherits from the server: one that we did not found holds its founder's secrets.
+
+        A value may hold line breaks, and then more rows than variables come back: to unset a name that
+        is none does no harm.
+        """
+        try:
+            rows = self.look(("show-environment -g",)).texts[0]
+        except NoServer:
+            return frozenset()
+        if rows is None:
+            raise Unavailable("tmux did not say what its panes inherit; trying again")
+        return frozenset(row.partition("=")[0] for row in rows.split("\n") if "=" in row)
+
     def reap(self) -> None:
         """A child of the server's own makes it collect the exit statuses it missed."""
         self.look(("run-shell -b true",))

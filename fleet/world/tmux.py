@@ -94,15 +94,6 @@ class TmuxServer(Speaker):
             for launch, text in zip(launches, said.texts[-1 - len(launches) : -1], strict=True)
         }
 
-    def environment_names(self) -> frozenset[str]:
-        """Names a new pane would inherit: a server of the user's holds more than we put there."""
-        try:
-            said = self.ask(("show-environment -g",))
-        except NoServer:
-            return frozenset()
-        rows = (said.texts[0] or "").split("\n")
-        return frozenset(row.partition("=")[0] for row in rows if row and not row.startswith("-"))
-
     def retire(self) -> None:
         """Leave nothing behind: the anchor goes, and a server of ours ends once its last session has.
 

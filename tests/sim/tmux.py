@@ -257,6 +257,10 @@ class SimTmux:
         self._ask("tmux.press", lambda: self._type(ref, "", keys))
         return self._type(ref, "", keys)
 
+    def environment_names(self) -> frozenset[str]:
+        """A server of ours was founded with nothing that a pane may not have."""
+        return frozenset()
+
     def reap(self) -> None:
         """Statuses that were missed are filled in."""
         self._ask("tmux.reap")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from base64 import b64encode
 from pathlib import Path
 
@@ -27,21 +28,37 @@ def environ(pid: int) -> str:
     return Path(f"/proc/{pid}/environ").read_bytes().decode()
 
 
-@pytest.fixture
-def secretive(make) -> Project:
-    p = make()
+SHARES = {
+    "a": {CANARIES["ANTHROPIC_API_KEY"]},
+    "b": {CANARIES["B_ONLY_TOKEN"], FILED},
+    "c": set(),
+    "s": set(),
+}
+
+
+def declare(p: Project) -> None:
     (p.root / "b.env").write_text(f"FILED_TOKEN={FILED}\n")
     a = scripted(p, "a", more='env_pass = ["ANTHROPIC_API_KEY"]')
     b = scripted(p, "b", more='env_pass = ["B_ONLY_*"]\nenv_file = "b.env"')
     p.write(a + b + scripted(p, "c") + '[[service]]\nname = "s"\ncommand = "sleep 1000"\n')
+
+
+@pytest.fixture
+def secretive(make) -> Project:
+    p = make()
+    declare(p)
     p.agents("up", env=CANARIES)
     return p
 
 
-def sees(p: Project, name: str) -> set[str]:
+def sees(pid: int) -> set[str]:
     """Which canaries a process of the project could read in its environment."""
-    text = environ(p.pid(name))
+    text = environ(pid)
     return {value for value in (*CANARIES.values(), FILED) if value in text}
+
+
+def shares(p: Project) -> dict[str, set[str]]:
+    return {name: sees(p.pid(name)) for name in SHARES}
 
 
 def everywhere(p: Project) -> dict[str, bytes]:
@@ -67,15 +84,63 @@ def everywhere(p: Project) -> dict[str, bytes]:
 def test_each_agent_sees_its_own_secrets_also_after_a_heal_by_the_watchdog(secretive):
     """E1, E3, T12: the watchdog hands out what `up` was given, each to its own."""
     p = secretive
-    mine = {"a": {CANARIES["ANTHROPIC_API_KEY"]}, "b": {CANARIES["B_ONLY_TOKEN"], FILED}}
-    mine |= {"c": set(), "s": set()}
-    assert {name: sees(p, name) for name in mine} == mine
-    old = {name: p.pid(name) for name in mine}
+    assert shares(p) == SHARES
+    old = {name: p.pid(name) for name in SHARES}
     for pid in old.values():
         os.kill(pid, signal.SIGKILL)
     until(lambda: all(p.pid(name) not in {0, pid} for name, pid in old.items()))
-    until(lambda: {name: sees(p, name) for name in mine} == mine)  # a shell runs first, for a moment
+    until(lambda: shares(p) == SHARES)  # a shell runs first, for a moment
     p.agents("down")
+
+
+@pytest.fixture
+def users_server(tmp_path, monkeypatch):
+    """A default server as a person has it: founded from a shell that knows every secret."""
+    (tmp_path / "sockets").mkdir(mode=0o700)
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path / "sockets"))  # the real default server is never ours
+    socket = f"{tmp_path}/sockets/tmux-{os.getuid()}/default"
+
+    def tmux(*words: str) -> str:
+        argv = ["tmux", "-S", socket, "-f", "/dev/null", *words]
+        env = {**os.environ, **CANARIES, "AGENT_MODEL_a": "of-another-day", "EDITOR": "vi"}
+        return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+
+    (tmp_path / "sockets" / f"tmux-{os.getuid()}").mkdir(mode=0o700)
+    tmux("new-session", "-d", "-s", "mine", "sleep 1000")
+    yield tmux
+    tmux("kill-server")
+
+
+def test_on_the_users_own_server_nobody_sees_what_that_server_was_founded_with(make, users_server):
+    """E1, T12: its whole environment would go to every pane; an agent still gets only its share."""
+    p = make(defaults='tmux_socket = "default"')
+    declare(p)
+    before = users_server("show-environment", "-g"), users_server("show-options", "-g")
+
+    def pids() -> dict[str, int]:
+        panes = users_server("list-panes", "-a", "-F", "#{session_name} #{pane_dead} #{pane_pid}")
+        rows = [row.split() for row in panes.splitlines()]
+        return {n.removeprefix(p.prefix): int(pid) for n, dead, pid in rows if dead == "0"}
+
+    def seen() -> dict[str, set[str]]:
+        return {name: sees(pid) for name, pid in pids().items() if name in SHARES}
+
+    p.agents("up", env=CANARIES)
+    assert seen() == SHARES
+    assert "TERM=" in environ(pids()["a"])  # what a terminal needs is not a stranger's
+    assert "EDITOR=" not in environ(pids()["a"])
+    dog = environ(pids()["watchdog"])  # it hands out, so it holds what somebody may have, and no more
+    assert "AGENT_MODEL_a" not in dog
+    assert CANARIES["NOBODYS_PASSWORD"] not in dog
+    assert CANARIES["B_ONLY_TOKEN"] in dog
+    old = pids()
+    for name in SHARES:
+        os.kill(old[name], signal.SIGKILL)
+    until(lambda: all(pids().get(name, old[name]) != old[name] for name in SHARES))
+    until(lambda: seen() == SHARES)
+    p.agents("down")
+    assert list(pids()) == ["mine"]
+    assert (users_server("show-environment", "-g"), users_server("show-options", "-g")) == before
 
 
 def test_no_secret_is_in_any_file_argument_list_or_output(secretive):

@@ -292,16 +292,19 @@ def test_the_watchdog_keeps_what_it_must_hand_out_and_drops_one_off_overrides(pl
     """R135."""
     scene = Scene(place)
     scene.inherited = {"SOME_KEY": "k", "AGENT_BACKEND_builder": "x", "CLAUDECODE": "1"}
+    scene.inherited |= {"OF_THE_SERVERS_FOUNDER": "s", "TERM": "tmux"}
     script = launch.compose_watchdog(
         scene.fleet,
         run="run-0",
         argv=[str(place / "recorder"), "--config", "it's.toml", "watchdog"],
+        keeps=["SOME_KEY", "RECORD"],
         server_names=frozenset(scene.inherited),
     )
     seen = scene.run("dash", script)
     assert seen["argv"] == ["--config", "it's.toml", "watchdog"]
     assert seen["env"]["SOME_KEY"] == "k"
-    assert not {"AGENT_BACKEND_builder", "CLAUDECODE"} & seen["env"].keys()
+    assert seen["env"]["TERM"] == "tmux"
+    assert not {"AGENT_BACKEND_builder", "CLAUDECODE", "OF_THE_SERVERS_FOUNDER"} & seen["env"].keys()
 
 
 def test_the_union_holds_what_any_member_may_see_and_no_more(place):
