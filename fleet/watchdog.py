@@ -8,7 +8,7 @@ is continued by the next one without repeating or losing an effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet import __version__
@@ -20,6 +20,7 @@ from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.record import replace
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, queue, tail_of
 from fleet.journal.store import StoreError

@@ -9,9 +9,9 @@ Clean exits have a tally of their own; our own stops have none.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from fleet.core.memory import AgentMemory
+from fleet.core.record import replace
 
 BASE_S = 10.0
 CAP_S = 600.0

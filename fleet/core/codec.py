@@ -8,35 +8,42 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Builder = Callable[[Any], Any]
+
+_BARE = frozenset({str, int, float, bool, type(None)})
 
 
 def to_plain(value: Any) -> Any:
     """Something that JSON can hold."""
+    kind = type(value)
+    if kind in _BARE:
+        return value
     if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            name: to_plain(item)
-            for name, default in _defaults(type(value))
-            if (item := getattr(value, name)) is not default and item != default
-        }
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): to_plain(item) for key, item in value.items()}
+    if is_dataclass(kind):
+        return {
+            name: item if type(item) in _BARE else to_plain(item)
+            for name, default in _defaults(kind)
+            if (item := getattr(value, name)) is not default and item != default
+        }
     return value
 
 
 def from_plain(kind: type[T], data: Any) -> T:
     """The dataclass again; ValueError when the document is not one."""
     try:
-        return typing.cast("T", _build(kind, data))
+        return typing.cast("T", _builder(typing.cast("Any", kind))(data))
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"not a {kind.__name__}: {error}") from error
 
@@ -53,28 +60,54 @@ def _default(field: Field[Any]) -> Any:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _build(hint: Any, data: Any) -> Any:
-    if data is None or hint is Any:
-        return data
-    origin = typing.get_origin(hint)
+def _builder(hint: Any) -> Builder:
+    """What makes a value of that type from plain data; worked out once a type, not once a value."""
+    if hint is Any:
+        return lambda data: data
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in {types.UnionType, typing.Union}:
-        return _build(next(a for a in typing.get_args(hint) if a is not type(None)), data)
+        return _builder(next(a for a in arguments if a is not type(None)))
     if origin is tuple:
-        arguments = typing.get_args(hint)
-        if arguments[1:] == (Ellipsis,):
-            return tuple(_build(arguments[0], item) for item in data)
-        return tuple(_build(a, item) for a, item in zip(arguments, data, strict=True))
-    if isinstance(hint, type) and is_dataclass(hint):
-        known = _hints(hint)
-        return hint(**{key: _build(known[key], item) for key, item in data.items() if key in known})
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(data)
-    if hint is float and isinstance(data, int):
-        return float(data)
-    if isinstance(hint, type) and not isinstance(data, hint):
-        raise TypeError(f"expected {hint.__name__}, found {data!r}")
-    return data
+        return _tuple_of(_builder(arguments[0])) if arguments[1:] == (...,) else _row_of(arguments)
+    if not isinstance(hint, type):
+        return lambda data: data
+    if is_dataclass(hint):
+        return _record_of(hint)
+    if issubclass(hint, Enum):
+        return lambda data: None if data is None else hint(data)
+    return _bare(hint)
+
+
+def _tuple_of(item: Builder) -> Builder:
+    return lambda data: None if data is None else tuple(map(item, data))
+
+
+def _row_of(hints: tuple[Any, ...]) -> Builder:
+    parts = tuple(map(_builder, hints))
+
+    def build(data: Any) -> Any:
+        return None if data is None else tuple(p(item) for p, item in zip(parts, data, strict=True))
+
+    return build
+
+
+def _record_of(kind: type) -> Builder:
+    parts = {name: _builder(hint) for name, hint in typing.get_type_hints(kind).items()}
+
+    def build(data: Any) -> Any:
+        if data is None:
+            return None
+        return kind(**{key: parts[key](item) for key, item in data.items() if key in parts})
+
+    return build
+
+
+def _bare(kind: type) -> Builder:
+    def build(data: Any) -> Any:
+        if data is None or isinstance(data, kind):
+            return data
+        if kind is float and isinstance(data, int):
+            return float(data)
+        raise TypeError(f"expected {kind.__name__}, found {data!r}")
+
+    return build

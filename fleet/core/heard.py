@@ -7,8 +7,9 @@ each question counts. A level that is told again and again (a registry, a server
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from fleet.core.record import replace
 from fleet.core.seen import Signal, SignalKind
 
 _WORKS = {

@@ -7,11 +7,12 @@ mended by looking again, and nothing here needs to be undone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.core.done import Done
 from fleet.core.model import Fleet, Gate, Loop
+from fleet.core.record import replace
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 TOLD_CAP = 200  # gate failures remembered as told

@@ -27,12 +27,28 @@ else:
         return _Factory(default_factory)
 
     def replace(record: Any, /, **changes: Any) -> Any:
-        """A copy with some fields changed."""
-        kept = {name: getattr(record, name) for name in record.__match_args__ if name not in changes}
-        return type(record)(**kept, **changes)
+        """A copy with some fields changed, of any class with slots."""
+        cls = type(record)
+        copy = (_COPIERS.get(cls) or _copier(cls))(record)
+        for name, value in changes.items():
+            _SET(copy, name, value)
+        return copy
 
 
 __all__ = ["dataclass", "field", "replace"]
+
+
+_SET = object.__setattr__
+_COPIERS: dict[type, Any] = {}
+
+
+def _copier(cls: Any) -> Any:
+    """Memory is replaced at every look, and a loop over forty fields is most of what that costs."""
+    names = cls.__match_args__
+    space = {f"set_{name}": getattr(cls, name).__set__ for name in names} | {"new": cls.__new__, "cls": cls}
+    body = "".join(f" set_{name}(copy, record.{name})\n" for name in names)
+    exec(f"def copier(record):\n copy = new(cls)\n{body} return copy", space)  # noqa: S102  as below
+    return _COPIERS.setdefault(cls, space["copier"])
 
 
 class _Factory:
@@ -54,7 +70,7 @@ class _Later:
         self.name, self.source = name, source
 
     def __get__(self, instance: Any, cls: Any) -> Any:
-        namespace: dict[str, Any] = {"_set": object.__setattr__, "_omitted": _OMITTED, "_given": cls._given}
+        namespace: dict[str, Any] = {"_set": _SET, "_omitted": _OMITTED, "_given": cls._given}
         exec(self.source(cls), namespace)  # noqa: S102  field names only, and those are identifiers
         made = namespace[self.name]
         made.__qualname__ = f"{cls.__qualname__}.{self.name}"

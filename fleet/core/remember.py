@@ -6,12 +6,11 @@ ended. What follows from them is for the rules.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core import budget
 from fleet.core.case import Case
 from fleet.core.memory import AgentMemory, Message, Run, Status
 from fleet.core.model import ServiceSpec
+from fleet.core.record import replace
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.state import Detail
 

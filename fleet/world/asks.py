@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from fleet.core.memory import AgentMemory, Message, Moment, Status
 from fleet.core.model import Fleet
+from fleet.core.record import replace
 from fleet.core.rules.limits import OPERATOR
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.journal.requests import Request

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from fleet.core.codec import from_plain, to_plain
@@ -34,6 +33,7 @@ from fleet.core.loop import (
     WriteMarker,
 )
 from fleet.core.model import Fleet, Loop, Phase
+from fleet.core.record import replace
 from fleet.core.rules.gates import job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
 from fleet.world import git

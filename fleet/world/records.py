@@ -7,12 +7,14 @@ durable write each time they change; they go along with the next one that is.
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
+from fleet.core.record import replace
 from fleet.core.seen import ScreenState
+from fleet.world.ports import FileStat
 from fleet.world.world import House, World
 
 LAZY_S = 60.0
@@ -27,6 +29,7 @@ class Records:
         self._house = house
         self._saved: dict[str, AgentMemory] = {}
         self._saved_at: dict[str, float] = {}
+        self._runs: dict[str, tuple[FileStat, Run | None]] = {}
 
     def agent(self, name: str, session: str) -> AgentMemory:
         """What is remembered of an agent; a damaged record counts as none and has been set aside."""
@@ -87,11 +90,23 @@ class Records:
         self._house.store.save("fleet", to_plain(memory))
 
     def run(self, session: str) -> Run | None:
-        """How the newest run of a session was started."""
+        """How the newest run of a session was started; read only when the file is another one."""
+        path = self._house.path(f"runs/{session}.json")
         try:
-            data = json.loads(self._world.disk.read(self._house.path(f"runs/{session}.json")))
-            return from_plain(Run, data)
-        except (OSError, ValueError):
+            found = self._world.disk.stat(path)
+            if found is None:
+                return None
+            known = self._runs.get(session)
+            if known is None or known[0] != found:
+                known = self._runs[session] = (found, self._read_run(path))
+            return known[1]
+        except OSError:
+            return None
+
+    def _read_run(self, path: str) -> Run | None:
+        try:
+            return from_plain(Run, json.loads(self._world.disk.read(path)))
+        except ValueError:
             return None
 
     def save_run(self, run: Run) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from stat import S_ISLNK
 
 from fleet.config import ConfigError
 from fleet.core.model import Fleet
@@ -51,9 +52,12 @@ class Reloader:
     def refresh(self, *, force: bool = False) -> News:
         """Read the file if it changed; keep the last good one unless the new one is better."""
         self.again_in = None
-        path = os.path.realpath(self._path)  # the user may keep the file elsewhere and link to it
+        path = self._path
         try:
             stat = self._world.disk.stat(path)
+            if stat is not None and S_ISLNK(stat.mode):  # the user may keep the file elsewhere
+                path = os.path.realpath(path)
+                stat = self._world.disk.stat(path)
             if not force and stat == self._stat and not self._suspect[0] and self.fleet is not None:
                 return News()
             self._stat = stat

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import config
+from fleet.world.files import RealDisk
 from fleet.world.ports import FileStat
 from fleet.world.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
 
@@ -64,6 +65,18 @@ def test_an_unchanged_file_is_not_even_read(monkeypatch):
     e = Editor()
     monkeypatch.setattr(e, "read", lambda *_: pytest.fail("it was read"))
     assert not e.look().event
+
+
+def test_a_file_that_is_kept_elsewhere_is_followed_there(tmp_path):
+    real, link = tmp_path / "kept.toml", tmp_path / "agents.toml"
+    real.write_text(GOOD)
+    link.symlink_to(real)
+    world = SimpleNamespace(disk=RealDisk(), clock=SimpleNamespace(mono=lambda: 0.0), uid=-1)
+    reloader = Reloader(world, str(link), config.parse)
+    assert reloader.refresh(force=True).event == "config.loaded"
+    assert not reloader.refresh().event
+    real.write_text(GOOD + agents("e"))
+    assert reloader.refresh().event == "config.loaded"
 
 
 def test_an_edit_is_in_force_at_the_next_look():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.actions import Press
 from fleet.core.case import Case, Verdict
+from fleet.core.record import replace
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 

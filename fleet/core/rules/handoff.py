@@ -9,7 +9,6 @@ told again. A ping names hashes, counts and files, never words out of a commit.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fleet.core.loop import (
     Commit,
@@ -23,6 +22,7 @@ from fleet.core.loop import (
     ReadHistory,
 )
 from fleet.core.model import Handoff
+from fleet.core.record import replace
 from fleet.core.rules.gates import SUBJECT_CAP
 from fleet.core.rules.targets import targets, wording
 

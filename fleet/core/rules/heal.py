@@ -7,11 +7,11 @@ must not be starting agents like a machine gun.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory
+from fleet.core.record import replace
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 

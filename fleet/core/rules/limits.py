@@ -6,12 +6,11 @@ banner flickers by. What opens the window again early is the agent at work, not 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.actions import Press, Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec
+from fleet.core.record import replace
 from fleet.core.rules.outbox import queue
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.record import replace
 
 COALESCED = frozenset({"wake", "probe", "nudge", "marker"})  # only the newest of each is worth typing
 TAIL = 24

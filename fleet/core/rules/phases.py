@@ -10,10 +10,9 @@ has passed for this commit, and when all kickoffs of the next phase can be built
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.loop import Draft, Move, Note, Place, StatusView
 from fleet.core.model import Loop
+from fleet.core.record import replace
 from fleet.core.rules.gates import gates
 
 SETTLE_S = 1.0  # a status file must stay the same for this long, or one signal interval if shorter

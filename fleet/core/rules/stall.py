@@ -6,10 +6,9 @@ on its way, and a screen that moved. A loop agent is first asked, once a phase, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message, Status
+from fleet.core.record import replace
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState

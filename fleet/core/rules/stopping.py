@@ -7,11 +7,11 @@ of the run. One step a look; a run with survivors blocks the next start of that 
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
 from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Stopping
+from fleet.core.record import replace
 from fleet.core.state import Detail
 
 TERM_WAIT_S = 10.0

@@ -6,11 +6,10 @@ the run carries the phase it was started for, and the record says which one coun
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Status
+from fleet.core.record import replace
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 

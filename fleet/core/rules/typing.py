@@ -7,11 +7,10 @@ work (unless its profile says that it queues), or onto a line where a person has
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.record import replace
 from fleet.core.rules.outbox import advance
 from fleet.core.seen import Reading, ScreenState
 

@@ -6,10 +6,9 @@ for the grace after it may the stall rule act. A marker that cannot be read is f
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
+from fleet.core.record import replace
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
