@@ -13,11 +13,13 @@ trailing blanks:
   summary                 account of tool calls that are not shown
   bar                     instead of `user`: turns, tool calls and errors all stand in boxes of such lines
   echo                    looks like a user's turn, but the CLI wrote it
+  header                  how the CLI greets: what stands above is of an earlier life, or of the shell
+  queued                  messages that wait to be taken: shown near the composer, nobody's words yet
   aside                   neither content nor composer: hints at the right margin
   margin                  group `cut` ends at the right edge of the main column: a sidebar is cut off
 
-Only what follows the last user's turn is live. A block reaches to the next landmark, so a quotation inside
-the agent's words or inside a tool's output never stands on its own.
+Only what follows the last user's turn, or the greeting below it, is live. A block reaches to the next
+landmark, so a quotation inside the agent's words or inside a tool's output never stands on its own.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 COMPOSER_REACH = 40  # lines: a longer composer would fill the screen
-DIALOG_REACH = 30
+OPTION_REACH = 12  # lines from the bottom in which a choice without a key line may stand
 HINT_REACH = 4
 HEAD = 8  # lines of a block that are looked at: a verdict is never deep inside
 
@@ -42,6 +44,7 @@ class Kind(StrEnum):
     NOTICE = "notice"
     STATUS = "status"
     SUMMARY = "summary"
+    QUEUED = "queued"
     BAR = "bar"
     OTHER = "other"  # the rest of something that scrolled away, or a kind of line we do not know
 
@@ -104,7 +107,8 @@ class Layout:
     """The compiled landmarks of one profile."""
 
     KINDS = (
-        Kind.USER, Kind.BAR, Kind.NOTICE, Kind.TOOL, Kind.OUTPUT, Kind.STATUS, Kind.SUMMARY, Kind.SAID
+        Kind.USER, Kind.BAR, Kind.NOTICE, Kind.TOOL, Kind.OUTPUT, Kind.QUEUED, Kind.STATUS, Kind.SUMMARY,
+        Kind.SAID,
     )  # fmt: skip
 
     def __init__(self, landmarks: dict[str, str]) -> None:
@@ -114,6 +118,7 @@ class Layout:
         self.open, self.close, self.composer, self.inside = map(mark, ("open", "close", "composer", "inside"))
         self.placeholder, self.hint, self.option = map(mark, ("placeholder", "hint", "option"))
         self.user, self.echo, self.aside, self.margin = map(mark, ("user", "echo", "aside", "margin"))
+        self.header = mark("header")
         starts = [f"(?P<{kind}>{landmarks[kind]})" for kind in self.KINDS if landmarks.get(kind)]
         self.start = re.compile("|".join(starts)) if starts else None
 
@@ -127,7 +132,7 @@ class Layout:
             end = self._take_composer(lines, composer, parts)
         elif self._asks(lines):
             end = self._take_dialog(lines, parts)
-        parts.live = self._blocks(lines, end)
+        parts.live = [block for block in self._blocks(lines, end) if block.kind is not Kind.QUEUED]
         return parts
 
     def _main_column(self, lines: list[str]) -> list[str]:
@@ -142,7 +147,8 @@ class Layout:
         if not self.close:
             for i in range(len(lines) - 1, -1, -1) if self.composer else ():
                 if self.composer and self.composer.match(lines[i]):
-                    return (i, i, self._paragraph(lines, i)) if self._only_chrome(lines, i + 1) else None
+                    end = self._paragraph(lines, i)
+                    return (i, i, end) if self._only_chrome(lines, i + 1, end) else None
             return None
         for bottom in range(len(lines) - 1, -1, -1):
             if self.close.match(lines[bottom]):
@@ -161,8 +167,11 @@ class Layout:
             return (top, top, bottom) if top < bottom else None
         return None
 
-    def _only_chrome(self, lines: list[str], begin: int) -> bool:
-        return self.start is None or not any(line and self.start.match(line) for line in lines[begin:])
+    def _only_chrome(self, lines: list[str], begin: int, footer: int) -> bool:
+        """Below the line we type on stand neither words nor the keys of a dialog, and nothing to the left."""
+        if self.start and any(line and self.start.match(line) for line in lines[begin:]):
+            return False
+        return all(not line or line[0] == " " for line in lines[footer:]) and not self._hinted(lines[footer:])
 
     @staticmethod
     def _paragraph(lines: list[str], begin: int) -> int:
@@ -180,7 +189,7 @@ class Layout:
 
     def _asks(self, lines: list[str]) -> bool:
         return self._hinted(lines) or bool(
-            self.option and any(self.option.match(line) for line in lines[-DIALOG_REACH:])
+            self.option and any(self.option.match(line) for line in lines[-OPTION_REACH:])
         )
 
     def _take_composer(self, lines: list[str], span: tuple[int, int, int], parts: Parts) -> int:
@@ -231,7 +240,7 @@ class Layout:
         start, aside = self.start, self.aside
         last: Kind | None = None
         gap = True  # a blank line stands before this one
-        for line in lines[self._last_turn(lines, end) : end]:
+        for line in lines[self._live_from(lines, end) : end]:
             if not line:
                 gap = True
             elif aside and aside.match(line):
@@ -252,9 +261,13 @@ class Layout:
                 gap = False
         return blocks
 
-    def _last_turn(self, lines: list[str], end: int) -> int:
-        for i in range(end - 1, -1, -1) if self.user else ():
-            if self.user and self.user.match(lines[i]) and not (self.echo and self.echo.match(lines[i])):
+    def _live_from(self, lines: list[str], end: int) -> int:
+        """The last user's turn or the last greeting, whichever is the lower."""
+        for i in range(end - 1, -1, -1):
+            line = lines[i]
+            if self.header and self.header.match(line):
+                return i
+            if self.user and self.user.match(line) and not (self.echo and self.echo.match(line)):
                 return i
         return 0
 

@@ -56,8 +56,13 @@ RANK = {
     )
 }
 _DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
+_AT_PROMPT = {ScreenState.LIMITED, ScreenState.WEDGED}  # said by a CLI that waits: its composer must be there
 _SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # never a tool's output, never the user's own words
 
+# Colours, links and other sequences of a capture that was made with them.
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z\\^-~])|[\x00-\x08\x0b-\x1f\x7f]"
+)
 _SPINNER = re.compile(r"[⠀-⣿▀-▟·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
 _WORD = re.compile(r"[^\W_]")
 _STILL = b"0123456789 \t\n|/\\-*"
@@ -113,6 +118,8 @@ def read(backend: Backend, screen: str, *, now: float, zone: str, cursor_y: int 
     """What this screen says. `zone` is the host's, for banners that name none."""
     del cursor_y  # no profile needs it so far
     profile = _profile(backend)
+    if "\x1b" in screen:
+        screen = _ESCAPE.sub("", screen)
     lines = [line.rstrip() for line in screen.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -132,8 +139,8 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     parts = profile.layout.cut(lines)
     state, pattern, line, until = _verdict(profile, parts, lines, now, zone)
     dialog = _dialog(profile, parts.dialog) if parts.dialog else None
-    if dialog and state is not ScreenState.LIMITED and state is not ScreenState.AUTH:
-        state, pattern, line = ScreenState.ASKING, dialog.name, _first(parts.dialog)
+    if dialog and not _beside(dialog, state):
+        state, pattern, line, until = ScreenState.ASKING, dialog.name, _first(parts.dialog), None
     return Reading(
         state=state,
         pattern=pattern,
@@ -148,13 +155,21 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     )
 
 
+def _beside(dialog: Dialog, state: ScreenState) -> bool:
+    """Is the dialog only a remark on that state? A limit's own menu is: it may be closed with a key."""
+    return state is ScreenState.AUTH or (state is ScreenState.LIMITED and bool(dialog.key))
+
+
 def _verdict(
     profile: _Profile, parts: Parts, lines: list[str], now: float, zone: str
 ) -> tuple[ScreenState, str, str, float | None]:
     regions = _regions(parts)
     if parts.composer is None and not parts.dialog:
         regions["end"] = _last_words(lines)
+    seen = parts.composer is not None or bool(parts.dialog)
     for rule in profile.rules:
+        if rule.state in _AT_PROMPT and not seen:
+            continue
         for text in regions.get(rule.region, ()):
             if rule.search(text) and not (rule.unless and rule.unless(text)):
                 until = parse_reset(text, now=now, zone=zone) if rule.state in _DATED else None

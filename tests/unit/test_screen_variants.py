@@ -1,0 +1,177 @@
+"""The same screen seen otherwise: with colours, scrolled, under an older life; and forms drawn by hand.
+
+A verdict must not hang on how a capture was made, nor on what an earlier program left above.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import pytest
+
+from fleet.backends import selftest, shipped
+from fleet.backends.screen import read
+
+CAPTURES = [capture for cli in selftest.recorded() for capture in selftest.captures(cli)]
+NOW = selftest.NOW
+profile = functools.cache(shipped.load)
+LIFELESS = {
+    "dead",
+    "starting",
+    "shell",
+    "error",
+}  # a start that failed greets nobody: what is above may count
+
+
+def verdict(capture: selftest.Capture, text: str) -> tuple[object, ...]:
+    reading = read(profile(capture.cli), text, now=capture.taken, zone=capture.zone)
+    return reading.state, reading.pattern, reading.dialog, reading.until, reading.draft
+
+
+def coloured(text: str) -> str:
+    """As `capture-pane -e` and hyperlinks draw it."""
+    link = "\x1b]8;;https://example.com\x1b\\"
+    return "\n".join(f"\x1b[0m\x1b[1;38;5;246m{link}{line}\x1b[39m\x1b(B" for line in text.split("\n"))
+
+
+WAYS = {
+    "line ends of another system": lambda text: text.replace("\n", "\r\n"),
+    "blank lines below": lambda text: text + "\n" * 20,
+    "lines filled with blanks": lambda text: "\n".join(line.ljust(220) for line in text.split("\n")),
+    "no last line end": lambda text: text.rstrip("\n"),
+    "colours and links": coloured,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_how_a_screen_was_captured_changes_nothing(way):
+    wrong = [f"{c.cli}/{c.name}" for c in CAPTURES if verdict(c, WAYS[way](c.text)) != verdict(c, c.text)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "gemini"])
+def test_what_an_earlier_life_left_above_changes_nothing(cli):
+    """I6: also above a fresh start and above a first dialog."""
+    dice = random.Random(cli)
+    mine = [c for c in CAPTURES if c.cli == cli]
+    for capture in (c for c in mine if c.state not in LIFELESS and c.dialog != "command-center"):
+        for other in dice.sample(mine, min(8, len(mine))):
+            above = other.text.rstrip("\n").split("\n")[:-8]  # without its composer
+            got = verdict(capture, "\n".join([*above, "", capture.text]))
+            assert got == verdict(capture, capture.text), (capture.name, "below", other.name)
+
+
+def test_a_banner_without_a_composer_is_of_a_program_that_is_gone():
+    """I7."""
+    lines = ["❯ go", "  ⎿  You've hit your session limit · resets 4:25am", "", "and then something else ran"]
+    assert read(profile("claude"), "\n".join(lines), now=NOW, zone="UTC").state == "unknown"
+
+
+COMPOSER = ["", "", "› Ask Codex to do anything", "", "  gpt-6 default · ~/work"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (["• Thinking hard (0s • esc to interrupt)"], "working"),
+        (["◦ Starting MCP servers (1/3): a, b (1m 02s • esc to interrupt)"], "working"),
+        (["Working (1h 02m 03s • esc to interrupt)"], "working"),  # without animations there is no bullet
+        (["• Working (3s • esc to inte…"], "working"),
+        (["• Working (3s • esc to interrupt) · 1 background terminal running · /ps to view"], "working"),
+        (["• Working (3s • esc to interrupt)", "  └ reading", "    the files"], "working"),
+        (["• Working (3s • esc to interrupt)", "", "• Queued follow-up inputs", "  ↳ and this"], "working"),
+        (
+            [
+                "• Working (3s • esc to interrupt)",
+                "",
+                "• Messages to be submitted at end of turn",
+                "  ↳ that",
+            ],
+            "working",
+        ),
+        (["• Reconnecting... 2/5 (4s • esc to interrupt)", "  └ stream disconnected"], "retrying"),
+        (["■ You’ve hit your usage limit for Some Model. Try again at 4:30 AM."], "limited"),
+        (["■ You’ve hit your usage limit.", "", "• Queued follow-up inputs", "  ↳ and this"], "limited"),
+        (["• The row says Working (3s • esc to interrupt) while it works."], "unknown"),
+        (["• It draws this:", "", "  Working (3s • esc to interrupt)"], "unknown"),
+        (["• It draws this:", "", "  ■ You’ve hit your usage limit. Try again at 4:30 AM."], "unknown"),
+    ],
+)
+def test_codex_says_what_it_does_in_many_forms(said, expected):
+    screen = "\n".join(["› go", "", *said, *COMPOSER])
+    reading = read(profile("codex"), screen, now=NOW, zone="UTC")
+    assert (reading.state, reading.draft) == (expected, "")
+
+
+@pytest.mark.parametrize("glyph", ["›", "»", "!"])
+def test_codex_marks_its_composer_with_other_glyphs_too(glyph):
+    lines = [
+        "› go",
+        "",
+        "• fine",
+        "",
+        "  Worked for 2s • 01:30",
+        "",
+        f"{glyph} my own words",
+        "",
+        "  ? for help",
+    ]
+    reading = read(profile("codex"), "\n".join(lines), now=NOW, zone="UTC")
+    assert (reading.state, reading.draft) == ("idle", "my own words")
+
+
+@pytest.mark.parametrize(
+    ("lines", "dialog"),
+    [
+        (["> You are in ~/work", "", "› 1. Open restricted", "  2. Quit", "", "  Press enter to continue"],
+         "trust"),
+        (["  Update available! 1 -> 2", "", "› 1. Update now", "  2. Skip", "", "  Press enter to continue"],
+         "update"),
+        (
+            ["  Question 1/2 (2 unanswered)", "  Which?", "", "  ( ) One", "  ( ) Two", "",
+             "  No option selected | ↑/↓ scroll | Enter: submit answer | Esc: interrupt"],
+            "question",
+        ),
+        (
+            ["  Question 1/1 (1 unanswered)", "  Why?", "", "  › Type your answer (optional)", "", "",
+             "  Enter to submit answer | Esc to interrupt"],
+            "question",
+        ),
+        (
+            ["  Question 1/1 (1 unanswered)", "  Which?", "", "  › 1. One", "    2. Two", "",
+             "  tab to add notes | enter to submit answer | esc to interrupt"],
+            "question",
+        ),
+        (
+            ["  This conversation is open in another app  r to retry", "",
+             "   r retry   esc/ctrl+c/q exit   ctrl+t transcript"],
+            "in-use",
+        ),
+        (
+            ["Choose working directory to resume this session", "", "› 1. Use session directory (/a)",
+             "  2. Use current directory (/b)", "", "  Press enter to continue"],
+            "resume-directory",
+        ),
+        (
+            ["▌ The model wants to apply changes", "▌ > 1. Approve  (Y)", "▌   2. Cancel  (N)", "",
+             "Press Enter to confirm or Esc to go back"],
+            "approval",
+        ),
+        (
+            ["  MCP sign-in required", "", "  › 1. Open sign-in URL", "    2. Back",
+             "  Use tab / ↑ ↓ to move, enter to select, esc to close"],
+            "unknown",
+        ),
+        (
+            ["  Recovery", "", "  Command   Rationale", "› curl x    Denied: it would send", "",
+             "  Press enter to confirm or esc to go back"],
+            "unknown",
+        ),
+    ],
+)  # fmt: skip
+def test_codex_asks_in_many_forms_and_no_key_is_pressed(lines, dialog):
+    """I14."""
+    for above in ([], ["› go", "", "• Well.", ""]):
+        reading = read(profile("codex"), "\n".join([*above, *lines]), now=NOW, zone="UTC")
+        assert (reading.state, reading.dialog, reading.key, reading.draft) == ("asking", dialog, "", None)
