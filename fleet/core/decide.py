@@ -20,7 +20,7 @@ from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
-from fleet.core.rules.limits import limits
+from fleet.core.rules.limits import limits, noted
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
@@ -67,6 +67,7 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
     ("turnover", turnover),
     ("task", task),
     ("receipts", receipts),
+    ("limits", noted),
     ("typing", typing),
     ("unwatched", unwatched),
     ("heal", heal),

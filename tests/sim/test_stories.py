@@ -113,6 +113,22 @@ def test_a_reset_ends_a_window_and_the_old_banner_does_not_arm_it_for_tomorrow()
     assert agent(sim, "a").mood is Mood.WORK
 
 
+def test_the_limit_of_an_agent_that_nobody_watches_is_its_accounts_all_the_same():  # I5
+    sim = story(Declared("a", watch="none", account="team"), Declared("b", account="team", wake=600.0))
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.limit()
+
+    at(sim, 300, limited)
+    at(sim, 310, lambda: agent(sim, "b")._to_done())
+    at(sim, 900, lambda: sim.verb("send", ["a"], Random(1)))
+    told(sim)
+    assert agent(sim, "b").mood is Mood.WORK
+    assert agent(sim, "a").received, "after the window a person is heard again"
+
+
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
     at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))

@@ -16,7 +16,7 @@ from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
-from fleet.core.rules.limits import limits
+from fleet.core.rules.limits import limits, noted
 from fleet.core.rules.outbox import advance, queue
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
@@ -366,6 +366,34 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
 )
 def test_limits(memory, look, action, words):
     check(limits(case(memory, seen=look)), action, words)
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "words", "kept"),
+    [
+        pytest.param(READY, seen(), None, False, id="no-banner"),
+        pytest.param(LIMITED, seen(reading=BANNER), "once more", False, id="first-look-only-holds"),
+        pytest.param(
+            replace(LIMITED, limit_hint=NOW.steady - 1), seen(reading=BANNER), "quiet", True, id="armed"
+        ),
+        pytest.param(SHUT, seen(pane=dead()), "limited", True, id="dead-inside-the-window"),
+        pytest.param(
+            replace(SHUT, state="working"), seen(reading=reading("working")), "at work", False, id="at-work"
+        ),
+        pytest.param(
+            OPEN, seen(reading=replace(BANNER, line="limit · resets 3pm")), None, True, id="no-probe"
+        ),
+        pytest.param(OPEN, seen(reading=BANNER), "once more", True, id="another-banner"),
+        pytest.param(replace(OPEN, state="idle"), seen(), "is over", False, id="over"),
+        pytest.param(OPEN, seen(pane=dead()), "is over", False, id="over-and-dead"),
+    ],
+)
+def test_noted(memory, look, words, kept):
+    loose = replace(AGENT, watch="none")
+    verdict = noted(case(memory, agent=loose, seen=look))
+    check(verdict, None, words)
+    after = verdict.memory if verdict and verdict.memory else memory
+    assert (after.limit is not None) is kept
 
 
 def test_the_window_ends_slack_after_the_reset():

@@ -41,6 +41,28 @@ def limits(case: Case) -> Verdict | None:
     return _at_the_end(case, memory.limit)
 
 
+def noted(case: Case) -> Verdict | None:
+    """The window of an agent that is not watched: nothing is typed into it, and nobody probes at its end.
+
+    It is its account's window as well, so it must be known. Over, it stays on record as long as its banner
+    stands there, or that would arm it once more.
+    """
+    memory, seen, limit = case.memory, case.seen, case.memory.limit
+    if not isinstance(case.agent, AgentSpec):
+        return None
+    alive = seen.pane is not None and not seen.pane.dead
+    if limit is not None and alive and _working(case):
+        return _clear(case, "it is at work again")
+    if limit is not None and case.now.wall < limit.until:
+        return _inside(case, limit)
+    stands = alive and memory.state == ScreenState.LIMITED
+    if limit is not None and not stands:
+        return Verdict("its window is over", memory=replace(memory, limit=None, limit_hint=0.0))
+    if limit is None or seen.limit is not None or (seen.reading and seen.reading.line != limit.line):
+        return _arm(case) or _account(case)
+    return _account(case)
+
+
 def _working(case: Case) -> bool:
     return case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING} or bool(case.seen.working)
 
