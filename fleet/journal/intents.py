@@ -73,8 +73,8 @@ class Intents:
     def open_intents(self) -> tuple[Intent, ...]:
         """Those without an outcome, oldest first, whoever began them."""
         found: dict[str, Intent] = {}
-        for line in self._read().split(b"\n"):
-            record = _parse(line)
+        for line in self._read().decode("utf-8", "replace").split("\n"):
+            record = _parse(line) if line else {}
             if "outcome" in record:
                 found.pop(record.get("id", ""), None)
             elif "effect" in record:
@@ -107,7 +107,7 @@ def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

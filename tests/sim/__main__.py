@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 
 from tests.sim.marks import missing
 from tests.sim.shrink import shrink
@@ -36,16 +37,16 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     began = time.monotonic()
     seeds = range(args.first, args.first + args.seeds)
-    if args.jobs > 1 and args.seeds > 1:
-        with ProcessPoolExecutor(args.jobs) as pool:
-            reports = list(pool.map(run, seeds, [args.hours] * args.seeds))
-    else:
-        reports = [run(seed, args.hours) for seed in seeds]
+    reports = []
+    with ProcessPoolExecutor(args.jobs) if args.jobs > 1 and args.seeds > 1 else nullcontext() as pool:
+        for report in (pool.map if pool else map)(run, seeds, [args.hours] * args.seeds):
+            reports.append(report)
+            if report.failure:  # told at once: a long run may be watched, or cut short
+                print(f"seed {report.seed}: {report.failure}")
+                again = f"--seeds 1 --first {report.seed} --hours {args.hours:g} --shrink"
+                print(f"  again: python -m tests.sim {again}", flush=True)
     spent = time.monotonic() - began
     failed = [r for r in reports if r.failure]
-    for report in failed:
-        print(f"seed {report.seed}: {report.failure}")
-        print(f"  again: python -m tests.sim --seeds 1 --first {report.seed} --hours {args.hours:g} --shrink")
     if failed and args.shrink:
         for fault in shrink(failed[0].seed, args.hours, failed[0].failure):
             print(f"  {fault}")

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from random import Random
 
-from fleet.config import parse
+from fleet.config import ConfigError, parse
 from fleet.core.decide import Judgement
 from fleet.core.desired import Hold
 from fleet.core.model import Fleet
@@ -59,10 +59,20 @@ class Report:
     moods: Counter[str] = field(default_factory=Counter)
 
 
-@cache
 def parsed(text: str, path: str) -> Fleet:
     """Reading the same file again costs nothing here; in production its bytes are compared first."""
-    return parse(text, path, is_file=lambda _path: True)
+    found = _parsed(text, path)
+    if isinstance(found, ConfigError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, path: str) -> Fleet | ConfigError:
+    try:
+        return parse(text, path, is_file=lambda _path: True)
+    except ConfigError as error:
+        return error
 
 
 @contextmanager
