@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Io:
         self.gone = False  # nobody reads stdout any more
         self.lost = ""  # output that could not be written, and why
 
-    @property
+    @cached_property
     def colour(self) -> bool:
         """Only for a person at a terminal who did not say no."""
         dumb = os.environ.get("TERM") == "dumb"

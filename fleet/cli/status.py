@@ -284,22 +284,20 @@ def _version() -> str:
 
 
 def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
-    rows = []
-    for r in (*facts["agents"], *facts["services"]):
-        state = io.paint(r["state"], COLOURS[r["state"]])
-        rows.append(
-            (
-                r["name"],
-                r["kind"],
-                r["backend"],
-                r["model"],
-                r["watch"],
-                state,
-                _detail(r),
-                r["phase"],
-                r["reason"],
-            )
+    rows = [
+        (
+            r["name"],
+            r["kind"],
+            r["backend"],
+            r["model"],
+            r["watch"],
+            (r["state"], COLOURS[r["state"]]),
+            _detail(r),
+            r["phase"],
+            r["reason"],
         )
+        for r in (*facts["agents"], *facts["services"])
+    ]
     io.table(("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason"), rows)
     loop, dog = facts["loop"], facts["watchdog"]
     lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]

@@ -14,19 +14,26 @@ def render(
     header: Sequence[str], rows: Sequence[Sequence[Any]], *, limit: int, paint: Callable[[str, str], str]
 ) -> Iterator[str]:
     """Lines of a table. A cell is a text or (text, colour); `limit` 0 means as wide as needed."""
-    grid = [[(name.upper(), "bold") for name in header]]
-    grid += [[cell if isinstance(cell, tuple) else (str(cell), "") for cell in row] for row in rows]
-    grid = [[(clean(str(text)), colour) for text, colour in row] for row in grid]
-    widths = [max(width(row[i][0]) for row in grid) for i in range(len(header))]
+    grid = [[(name.upper(), "bold", width(name)) for name in header]]
+    grid += [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(cell[2] for cell in column) for column in zip(*grid, strict=True)]
     if limit and sum(widths) + len(GAP) * (len(widths) - 1) > limit:
         others = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
         widths[-1] = max(limit - others, 8)
     for row in grid:
         cells = []
-        for (text, colour), room in zip(row, widths, strict=True):
-            shown = fit(text, room)
-            cells.append(paint(shown, colour) + " " * (room - width(shown)))
+        for (text, colour, taken), room in zip(row, widths, strict=True):
+            shown = text if taken <= room else fit(text, room)
+            pad = " " * (room - (taken if shown is text else width(shown)))
+            cells.append((paint(shown, colour) if colour else shown) + pad)
         yield GAP.join(cells).rstrip()
+
+
+def _cell(cell: Any) -> tuple[str, str, int]:
+    """What is shown, in which colour, and how wide it is."""
+    text, colour = cell if isinstance(cell, tuple) else (cell, "")
+    text = clean(str(text))
+    return text, colour, width(text)
 
 
 def width(text: str) -> int:

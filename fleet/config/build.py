@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, cast
 
 from fleet.config.keys import BY_SECTION
@@ -25,7 +27,7 @@ from fleet.core.model import (
 )
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
-_REMOTE = re.compile(r"[^/]*:|[^/]+@[^/]+:")  # an address git understands, not a path of ours
+_REMOTE = r"[^/]*:|[^/]+@[^/]+:"  # an address git understands, not a path of ours
 SESSION_LENGTH = 80  # file names are made from it
 _TOP = ("watchdog", "defaults", "backend", "agent", "service", "loop", "notify", "price")
 
@@ -137,7 +139,7 @@ class Build:
         row["wake"] = self._wake(row["wake"], (*where, "wake"))
         row["prompt_file"] = self.file(row["prompt_file"], (*where, "prompt_file"))
         row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
-        if row["clone"] and not _REMOTE.match(row["clone"]):
+        if row["clone"] and not re.match(_REMOTE, row["clone"]):
             row["clone"] = self.path(row["clone"], (*where, "clone"))
         return AgentSpec(**row)
 
@@ -229,7 +231,15 @@ def _written(raw: Any) -> dict[str, Any]:
 
 def project_id(config_path: str, prefix: str) -> str:
     """Stamped on every session, so that we never touch one of another project."""
+    identity = f"{os.path.realpath(config_path)}\0{prefix}"
+    return _sha256(identity.encode("utf-8", "surrogateescape"))[:16]
+
+
+def _sha256(data: bytes) -> str:
+    """By Python's own code where it can be had: hashlib first loads all of OpenSSL, which `status` feels."""
+    for module in ("_sha2", "_sha256"):  # since 3.12, before it
+        with suppress(ImportError):
+            return str(import_module(module).sha256(data).hexdigest())
     from hashlib import sha256
 
-    identity = f"{os.path.realpath(config_path)}\0{prefix}"
-    return sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return sha256(data).hexdigest()

@@ -21,14 +21,14 @@ Check = Callable[[Any], str]
 NAME_LENGTH = 48
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{NAME_LENGTH - 1}}}")
 FOREVER = 1_000_000_000  # the longest duration we take: thirty years, and no timer overflows
-_SOCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_QUIET = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
-_BAD_REF = re.compile(r"^[-/.]|\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|\.lock$|[/.]$")
-_KEY = re.compile(
-    r"(?:[CMS]-)*(?:[A-Za-z0-9]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End"
-    r"|PageUp|PgUp|PPage|PageDown|PgDn|NPage|Insert|IC|Delete|DC|F1?\d)",
-    re.IGNORECASE,
+# Most files use few of these: each is compiled when it is first asked, not when `status` starts.
+_SOCKET = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_QUIET = r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d"
+_BAD_REF = r"^[-/.]|\.\.|//|@\{|[\x00-\x20\x7f~^:?*\[\\]|\.lock$|[/.]$"
+_KEY = (
+    r"(?i:(?:[CMS]-)*(?:[A-Za-z0-9]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End"
+    r"|PageUp|PgUp|PPage|PageDown|PgDn|NPage|Insert|IC|Delete|DC|F1?\d))"
 )
 
 
@@ -209,14 +209,14 @@ def name(value: str) -> str:
 
 def socket(value: str) -> str:
     """A name that tmux -L takes; a path would be looked for somewhere else."""
-    if _SOCKET.fullmatch(value):
+    if re.fullmatch(_SOCKET, value):
         return ""
     return 'must be a name of letters, digits, -, _ and . (not a path), or "default" for your own server'
 
 
 def variable(value: str) -> str:
     """The name of an environment variable, or none."""
-    fine = not value or _VARIABLE.fullmatch(value)
+    fine = not value or re.fullmatch(_VARIABLE, value)
     return "" if fine else f'"{value}" cannot be the name of an environment variable'
 
 
@@ -232,7 +232,7 @@ def passed(value: tuple[str, ...]) -> str:
 
 def tmux_key(value: str) -> str:
     """A key tmux knows by name, or none."""
-    known = not value or _KEY.fullmatch(value)
+    known = not value or re.fullmatch(_KEY, value)
     return "" if known else f'"{value}" is not a tmux key such as Enter, C-m or Escape'
 
 
@@ -248,7 +248,7 @@ def tmux_keys(value: tuple[str, ...]) -> str:
 
 def branch(value: str) -> str:
     """A branch name by git's rules; none is fine."""
-    return "must be a branch name that git accepts" if _BAD_REF.search(value) else ""
+    return "must be a branch name that git accepts" if re.search(_BAD_REF, value) else ""
 
 
 def notices(value: tuple[str, ...]) -> str:
@@ -259,7 +259,7 @@ def notices(value: tuple[str, ...]) -> str:
 
 def quiet_hours(value: str) -> str:
     """A span of hours, or none."""
-    return "" if not value or _QUIET.fullmatch(value) else "must be a span of hours such as 22:00-07:00"
+    return "" if not value or re.fullmatch(_QUIET, value) else "must be a span of hours such as 22:00-07:00"
 
 
 def label(value: str) -> str:

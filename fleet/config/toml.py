@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from fleet.config.problems import ConfigError, KeyPath, Problem
 
-_TOKEN = re.compile(
-    r"""
+_PIECE = r"""(?xs)
       (?P<string>  \"{3} (?: [^\\] | \\. )*? \"{3,5} | '{3} .*? '{3,5}
                  | " (?: [^"\\\n] | \\[^\n] )* " | ' [^'\n]* ' )
     | (?P<comment> \#[^\n]* )
@@ -26,13 +25,11 @@ _TOKEN = re.compile(
     | (?P<space>   [ \t]+ )
     | (?P<mark>    [\[\]{},=.] )
     | (?P<word>    [^\s\[\]{},=.#"']+ | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
 _OPENER = {"]": "[", "}": "{"}
 _ENDS = frozenset({"\n", ",", "]", "}"})
 _GAPS = frozenset({"\n", ","})
-_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_PLACE = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"
 
 # What people meant when the parser says this; the first that fits wins.
 _HINTS = (
@@ -85,7 +82,7 @@ def _syntax_error(error: Exception, parsed: str, written: str, path: str) -> Con
         return ConfigError([Problem(path, None, "", "lists and tables are nested too deeply")])
     said = str(error)
     line: int | None = None
-    if place := _PLACE.search(said):
+    if place := re.search(_PLACE, said):
         said = said[: place.start()]
         offset = _offset(parsed, int(place[1]), int(place[2])) if place[1] else len(parsed)
         line = written.rstrip().count("\n", 0, offset) + 1
@@ -103,7 +100,7 @@ def _offset(text: str, line: int, column: int) -> int:
 def tokens(text: str) -> Iterator[Token]:
     """The whole text, cut into tokens. Never fails: a character that means nothing is a word."""
     line = 1
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_PIECE, text):
         yield Token(match.lastgroup or "word", match[0], line)
         line += match[0].count("\n")
 

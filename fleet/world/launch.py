@@ -13,7 +13,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world.shell import fill, quote
@@ -37,7 +36,7 @@ PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
 NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_PLAIN = r"[A-Za-z0-9_@%+=:,./-]+"
 
 _READ_ENV_FILE = """\
 _ao_cr=$(printf '\\r')
@@ -195,7 +194,7 @@ def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str
     if backend.preamble or agent.env_file:
         return ""  # either may change PATH: only the start itself can tell
     word = backend.bin
-    if backend.prompt_delivery == "exec" and not _PLAIN.fullmatch(word):
+    if backend.prompt_delivery == "exec" and not re.fullmatch(_PLAIN, word):
         return ""  # a whole shell command
     if backend.prompt_delivery == "ping" and backend.attach and "{bin}" not in backend.attach:
         return ""
@@ -335,4 +334,5 @@ def _pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """A pattern is a whole name, or how a name begins: LC_*."""
+    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)

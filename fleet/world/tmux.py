@@ -21,8 +21,8 @@ from fleet.world.speaker import Batch, Lost, NoServer, Said, Speaker, nonce
 
 OLDEST = (3, 2)  # argv panes, -e, brace blocks, -N
 
-_NO_SERVER = re.compile(r"no server running on |error connecting to .*\((?:No such file|Connection refused)")
-_LOST = re.compile(r"server exited unexpectedly|lost server")
+_NO_SERVER = r"no server running on |error connecting to .*\((?:No such file|Connection refused)"
+_LOST = r"server exited unexpectedly|lost server"
 
 
 class TmuxServer(Speaker):
@@ -166,9 +166,9 @@ class TmuxServer(Speaker):
         texts = batch.read(done.stdout.decode("utf-8", "replace").split("\n"))
         if texts is not None:
             return Said(texts, complaint)
-        if _NO_SERVER.search(complaint):
+        if re.search(_NO_SERVER, complaint):
             raise NoServer(f"no tmux server listens there: {complaint}")
-        if _LOST.search(complaint):
+        if re.search(_LOST, complaint):
             raise Lost(f"the tmux server ended while it was asked: {complaint}; looking again")
         raise Unavailable(f"tmux gave half an answer: {complaint or 'no reason given'}; trying again")
 

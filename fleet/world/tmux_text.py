@@ -41,16 +41,16 @@ set-option -gw allow-rename off
 """
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
-_PANE = re.compile(r"%[0-9]{1,9}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEY = re.compile(
+_PANE = r"%[0-9]{1,9}"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_KEY = (
     r"(?:[CMS]-)*"
     r"(?:[!-~]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End|IC|DC"
     r"|PPage|NPage|PageUp|PageDown|F(?:[1-9]|1[0-2]))"
 )
 _SPECIAL = re.compile(r"['\x01-\x1f\x7f]")  # what single quotes cannot hold on one line
 # C0 but tab and newline, DEL, C1: a keystroke of ours must never be more than text.
-_UNTYPABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNTYPABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 class Refused(ValueError):
@@ -79,21 +79,21 @@ def exact(session: str) -> str:
 
 def pane(text: str) -> str:
     """A pane id, or Refused."""
-    if not _PANE.fullmatch(text):
+    if not re.fullmatch(_PANE, text):
         raise Refused(f"{text!r} is not a tmux pane id")
     return text
 
 
 def key(text: str) -> str:
     """A key that send-keys knows, quoted; an unknown name would be typed letter by letter."""
-    if not _KEY.fullmatch(text):
+    if not re.fullmatch(_KEY, text):
         raise Refused(f"{text!r} is not a key name that tmux knows, such as Enter, C-m or Escape")
     return quote(text)
 
 
 def typable(text: str) -> str:
     """The text without what a paste cannot carry: control characters would be keystrokes."""
-    return _UNTYPABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return re.sub(_UNTYPABLE, "", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def create(session: str, script: str, *, run: str, log: str, project: str, env: Mapping[str, str]) -> str:
@@ -201,6 +201,6 @@ def _guarded(
 
 
 def _variable(text: str) -> str:
-    if not _VARIABLE.fullmatch(text):
+    if not re.fullmatch(_VARIABLE, text):
         raise Refused(f"{text!r} cannot name an environment variable")
     return text

@@ -232,6 +232,19 @@ def test_colour_is_only_for_a_person_who_wants_it(monkeypatch):
     assert common.Io(streams.StringIO()).paint("x", "red") == "x"
 
 
+def test_status_is_coloured_at_a_terminal_and_nothing_of_it_is_spelt_out(project, monkeypatch):
+    screen = streams.StringIO()
+    screen.isatty = lambda: True
+    screen.fileno = lambda: 0
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(common.os, "get_terminal_size", lambda fd: os.terminal_size((200, 50)))
+    monkeypatch.setenv("TMUX_TMPDIR", str(project))  # nobody's server
+    assert main.run(["status"], common.Io(screen, screen)) == 0
+    shown = screen.getvalue()
+    assert "\x1b[2mSTOPPED\x1b[0m" in shown
+    assert "\\x1b" not in shown
+
+
 @given(st.text())
 def test_nothing_that_moves_a_cursor_or_turns_text_around_reaches_a_terminal(text):
     shown = common.clean(text)

@@ -193,7 +193,7 @@ def test_no_kickoff_is_no_argument(place):
 @pytest.mark.parametrize("shell", SHELLS)
 def test_an_agent_sees_what_it_may_and_nothing_else(place, shell):
     """T12, T11, R133: the server's union, less what is not this agent's."""
-    scene = Scene(place, env_pass=("MY_KEY", "MY_*_URL"))
+    scene = Scene(place, env_pass=("MY_KEY", "MY_PROXY_*"))
     scene.inherited = {
         "MY_KEY": "1", "MY_PROXY_URL": "2", "OTHER_KEY": "3", "CLAUDECODE": "1", "TMUX": "t",
         "TMUX_PANE": "%1", "AGENT_MODEL_builder": "m", "AO_RUN_ID": "stale", "HOME": "/h",
