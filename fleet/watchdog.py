@@ -41,6 +41,7 @@ STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
 REFUSED_AGAIN_S = 5.0
+OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
 # What a verdict changes in memory because its act is about to happen.
 DONE_BY_ACTS = ("stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run")
 TAIL_OF = 400  # characters of a long text in which its end is found
@@ -400,6 +401,9 @@ class Watchdog:
     def _do_all(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
         starts: list[tuple[Spec, Start]] = []
         acts: list[tuple[Spec, Action]] = []
+        if self._too_late(now):
+            self._wakes.update((spec.name, 0.0) for spec in todo)
+            return
         for spec in todo:
             verdict = self.judged[spec.name]
             if not self._remember(spec, verdict, now):
@@ -443,10 +447,18 @@ class Watchdog:
             # not put on record, so not done: what the verdict took for granted is taken back
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             self._degrade(f"state cannot be written: {why}")
-            undone = {key: getattr(old, key) for key in DONE_BY_ACTS}
-            self.memories[spec.name] = replace(verdict.memory, **undone)
+            self._take_back(spec)
             return False
         return True
+
+    def _take_back(self, spec: Spec) -> None:
+        before = self.cases[spec.name].memory
+        undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
+        self.memories[spec.name] = replace(self.memories[spec.name], **undone)
+
+    def _too_late(self, now: Moment) -> bool:
+        """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
+        return self.ages.now().steady - now.steady > OLD_S
 
     def _with_tails(self, memory: AgentMemory) -> AgentMemory:
         """A text that lies in a file is known on the screen by its end, like any other."""
@@ -464,6 +476,10 @@ class Watchdog:
 
     def _act(self, spec: Spec, action: Action, now: Moment) -> None:
         message: Message | None = None
+        if self._too_late(now):
+            self._take_back(spec)
+            self._wakes[spec.name] = 0.0
+            return
         if isinstance(action, Paste | Press):
             message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)

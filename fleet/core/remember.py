@@ -123,8 +123,11 @@ def _seen_again(message: Message, steady: float) -> Message:
 
 
 def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
-    """After a suspend nobody has been idle: the clock stood, the agents did too."""
-    return replace(memory, quiet_since=steady, still_since=steady, shell_since=0.0, state_looks=0)
+    """After a suspend nobody has been idle: the clock stood, the agents did too. Nor did a stop wait."""
+    stop = replace(memory.stopping, at=steady) if memory.stopping else None
+    return replace(
+        memory, quiet_since=steady, still_since=steady, shell_since=0.0, state_looks=0, stopping=stop
+    )
 
 
 def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:

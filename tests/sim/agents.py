@@ -146,6 +146,7 @@ class SimAgent:
         self.conversation = conversation
         self.resumed = resumed
         self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
+        self.refused = 0.0  # universe time at which the banner was first shown, or came back from a probe
         self.draft_since = 0.0
         self.mood = Mood.BOOT
         self.since = self.born = clock.t  # universe time at which the mood, and the life, began
@@ -325,8 +326,10 @@ class SimAgent:
         self.account.known = self.clock.t
         self.limit()
 
-    def limit(self) -> None:
-        """The banner, in one of its spellings."""
+    def limit(self, *, probed: bool = True) -> None:
+        """The banner, in one of its spellings. A person who tries it as well moves no cadence of ours."""
+        if probed or self.mood is not Mood.LIMIT:
+            self.refused = self.clock.t
         printed = self.account.printed
         if printed <= self.clock.wall():  # not lifted at the printed time: a new one is named
             printed = self.account.until - self.account.until % 60 + 60
@@ -430,13 +433,14 @@ class SimAgent:
 
     def submit(self) -> None:
         """What stands in the composer becomes a message."""
-        text, self.composer, self.draft_by_human = self.composer, "", False
+        text, self.composer = self.composer, ""
+        ours, self.draft_by_human = not self.draft_by_human, False
         self.received.append(" ".join(text.split()))
         self.say(f"» {text.strip()[:80]}")
         if self.mood in BUSY:
             self.queue.append(text)
         elif self.mood is Mood.LIMIT and self.clock.wall() < self.account.until:
-            self.limit()
+            self.limit(probed=ours)
         elif self.mood is Mood.WEDGE:
             self.say("! FATAL: the conversation cannot go on")
         elif self.mood in AT_PROMPT:

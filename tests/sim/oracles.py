@@ -193,7 +193,7 @@ class Oracles:
             if mate.mood is not Mood.LIMIT or not mate.alive or not self.noticed(mate):
                 continue
             left = mate.banner - self.machine.clock.wall()
-            shown = self.machine.clock.t - mate.since
+            shown = self.machine.clock.t - mate.refused
             if mate.banner and 0 < left <= FARTHEST_S:
                 self.fail(
                     "I5", f"{verb} on {member.name}, {left:.0f} s before the reset that {mate.name} shows"

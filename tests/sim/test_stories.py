@@ -194,6 +194,16 @@ def test_a_watchdog_stopped_in_the_middle_of_a_tick_measures_nobody_wrong():  # 
         assert lives(sim) == 1
 
 
+def test_what_was_decided_before_a_long_stop_of_ours_is_not_done_after_it():  # I16 I23 I25
+    for call in range(1, 25, 2):
+        sim = story(Declared("a"), Declared("b"), hours=0.6)
+        at(sim, 300, lambda s=sim: s.verb("down", ["a"], Random(1)))
+        at(sim, 400, lambda s=sim, c=call: s.machine.arm(c, lambda: s.stop_watchdog(600.0)))
+        at(sim, 700, lambda s=sim: s.verb("up", ["a"], Random(1)))
+        told(sim)
+        assert lives(sim) == 3
+
+
 def test_an_unreadable_screen_is_never_healed():  # I7
     sim = story(Declared("a"), hours=3.0)
 
