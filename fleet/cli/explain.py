@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.cli.common import Fail, Io, clean, load_fleet, session_of
 
 if TYPE_CHECKING:
-    from fleet.core.case import Case
+    from fleet.core.case import Case, ProcView
     from fleet.core.decide import Judgement
 
 
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb: the same look and the same rules as the watchdog's, and nothing done."""
     from fleet.cli.deputy import observer
+    from fleet.core.decide import SIGHT
 
     fleet = load_fleet(args, io)
     session_of(fleet, args.name)
@@ -34,16 +35,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.json(facts)
         return 0
     io.print(clean(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
-    io.print(f"decided by {facts['rule']}" + (f", would {facts['would']}" if facts["would"] else ""))
+    seen = facts["rule"] == SIGHT
+    how = "what is seen: no rule has cause to act" if seen else f"rule {facts['rule']}"
+    io.print(f"decided by {how}" + (f"; the watchdog would {facts['would']}" if facts["would"] else ""))
     io.print()
     io.table(
         ("evidence", "source", "what"), [(e["what"], e["source"], e["value"]) for e in facts["evidence"]]
     )
     io.print()
-    io.table(("rule", "said"), [(r["rule"], r["said"]) for r in facts["rules"]])
-    if facts["next_look_s"] is not None:
-        io.print()
-        io.print(f"looked at again in {facts['next_look_s']:.0f} s, or when something changes")
+    io.table(("", "rule", "said"), [("*" if r["won"] else "", r["rule"], r["said"]) for r in facts["rules"]])
+    io.print()
+    wait = facts["next_look_s"]
+    io.print("next look: " + ("" if wait is None else f"in {wait:.0f} s, or ") + "when something changes")
     return 0
 
 
@@ -56,11 +59,10 @@ def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
     order = [name for name, _ in rules_for(case)]
     last = order.index(verdict.rule) if verdict.rule in order else len(order)
     rules = []
-    for number, name in enumerate(order):
-        text = said.get(name) or (
-            "has nothing to say" if number <= last else "not asked: an earlier rule decided"
-        )
-        rules.append({"rule": name, "said": text, "won": name == verdict.rule})
+    for number, (name, rule) in enumerate(rules_for(case)):
+        use = (rule.__doc__ or "").partition("\n")[0]
+        silent = f"no cause: {use}" if number <= last else f"not asked, {verdict.rule} decided: {use}"
+        rules.append({"rule": name, "said": said.get(name) or silent, "won": name == verdict.rule})
     wait = None if verdict.wake_at is None else max(0.0, verdict.wake_at - case.now.steady)
     return {
         "name": case.agent.name,
@@ -91,7 +93,8 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
             rows.append(("last output", "tmux", f"{max(0.0, now.wall - pane.activity):.0f} s ago"))
     if seen.reading is not None:
         r = seen.reading
-        rows.append(("screen", f"pattern {r.pattern or '-'}", f"{r.state}: {r.line}"))
+        how = f"pattern {r.pattern}" if r.pattern else "its shape"
+        rows.append(("screen", how, f"{r.state}: {r.line}" if r.line else str(r.state)))
         if r.draft:
             rows.append(("composer", "screen", r.draft[:80]))
         if r.until:
@@ -99,16 +102,13 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         if r.dialog:
             rows.append(("dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"))
     if seen.working is not None:
-        rows.append(("working", "the CLI itself", str(seen.working)))
-    rows.append(
-        (
-            "processes",
-            "process tree",
-            f"expected {seen.proc.expected}, other {seen.proc.other or '-'}, busy {seen.proc.busy}",
-        )
-    )
+        age = f", {max(0.0, now.wall - seen.heard_at):.0f} s ago" if seen.heard_at else ""
+        word = "a turn runs" if seen.working else "no turn runs"
+        rows.append(("turn", seen.heard_from or "the CLI itself", word + age))
+    if pane is not None and not pane.dead:
+        rows.append(("processes", "process tree", _processes(seen.proc)))
     if seen.survivors:
-        rows.append(("survivors", "process table", str(seen.survivors)))
+        rows.append(("survivors", "process table", f"{seen.survivors} processes of this run still live"))
     rows.append(
         (
             "wanted",
@@ -127,6 +127,14 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         rows.append(("tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"))
     rows += [(f"message {m.kind}", "outbox", f"{m.id}: {m.status}") for m in memory.outbox]
     return [{"what": a, "source": b, "value": c} for a, b, c in rows]
+
+
+def _processes(proc: ProcView) -> str:
+    if proc.expected:
+        runs = "the declared program runs"
+    else:
+        runs = "nothing but a shell" if proc.shell_only else f"{proc.other or 'another program'} runs instead"
+    return runs + (", at work" if proc.busy else "") + (", frozen" if proc.stopped else "")
 
 
 def _when(wall: float) -> str:

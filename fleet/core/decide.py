@@ -34,6 +34,7 @@ from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 
 Rule = Callable[[Case], Verdict | None]
+SIGHT = "sight"  # who decides when every rule is silent
 
 AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
@@ -137,7 +138,7 @@ def judge(case: Case) -> Judgement:
     detail = detail or _by_sight(case)
     memory = memory.with_detail(str(detail), case.now.wall)
     return Judgement(
-        winner or "sight",
+        winner or SIGHT,
         reason or str(detail).lower(),
         detail,
         memory,
