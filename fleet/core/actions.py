@@ -66,6 +66,19 @@ class Press:
 
 
 @dataclass(frozen=True, slots=True)
+class Post:
+    """Hand a message to the CLI's own server. Done again, it looks whether the server has it already."""
+
+    agent: str
+    ref: PaneRef
+    message: str
+    server: str
+    conversation: str
+    cause: str
+    key_env: str = ""  # who set a password for a server of their own has it in this variable
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Keep the screen as a candidate fixture: nobody could read it."""
 
@@ -74,4 +87,4 @@ class Keep:
     cause: str
 
 
-Action = Start | Signal | Remove | Paste | Press | Keep
+Action = Start | Signal | Remove | Paste | Press | Post | Keep

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fleet.core.actions import Action
 from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
-from fleet.core.seen import PaneView, Reading
+from fleet.core.seen import PaneView, Posted, Reading
 from fleet.core.state import Detail
 
 
@@ -54,6 +54,8 @@ class AgentSeen:
     limit: Limit | None = None  # a structured source reported a limit
     receipt: float = 0.0  # wall: newest prompt a structured source saw arrive
     receipt_text: str = ""  # and how it begins, where the source tells
+    mailbox: bool = False  # its server answers: a message can be posted there
+    posted: tuple[tuple[str, Posted], ...] = ()  # by message id: what became of those that were
     transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
     last_words: str = ""  # the end of a dead pane's screen
     auth_failed: str = ""

@@ -40,6 +40,7 @@ class Run:
     tail: str = ""  # its last words, to recognise it in a composer
     print: str = ""  # fingerprint of the declaration it was started from: drift is a difference
     why: str = ""
+    server: str = ""  # the address of its own server, where we chose one
 
 
 FOLDED_AT = 150  # characters
@@ -72,6 +73,7 @@ class Message:
     tries: int = 0  # pastes that never showed up
     run: str = ""  # the run it was typed into: another run has never seen it
     why: str = ""
+    posted: bool = False  # it went to the CLI's server; `at_wall` and the id make its name there
     pasted: bool = False  # tmux took the text, or may have; a watchdog that died first leaves it False
 
     @property

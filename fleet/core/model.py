@@ -11,6 +11,7 @@ from typing import Literal
 from fleet.core.record import dataclass, field
 
 Delivery = Literal["arg", "ping", "exec"]
+MessageDelivery = Literal["keys", "server"]
 Kind = Literal["loop", "persistent", "task"]
 Watch = Literal["none", "heal", "heal+stall"]
 
@@ -71,6 +72,10 @@ class Backend:
     remote_control_flag: str = "--remote-control '{session}'"
     session_id_flag: str = ""  # when set we choose the conversation id at a fresh start
     settings_flag: str = ""  # when set, a generated per-run settings file is passed ({file})
+    notify_flag: str = ""  # when set, a program of ours is run after each turn ({notify}, a TOML array)
+    port_flag: str = ""  # when set, each run's server gets a free port of the loopback ({port})
+    server_key_env: str = ""  # the variable from which that server takes its password
+    message_delivery: MessageDelivery = "keys"  # how words reach it once it runs
     env_pass: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     inherits: str = ""

@@ -64,6 +64,8 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     age = min(max(0.0, case.now.wall - pane.created), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
     kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
+    # begun after the end of its window, it is the probe itself, and its banner is a new one
+    limit = memory.limit if memory.limit and memory.limit.until > case.now.wall else None
     return replace(
         memory,
         seen_run=pane.ref.run,
@@ -76,6 +78,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
         state_since=steady,
         state_looks=0,
         shell_since=0.0,
+        limit=limit,
         limit_hint=0.0,
         marker=0.0,
         bad_marker="",
@@ -98,7 +101,9 @@ def _kickoff(run: Run | None, seen: str, steady: float) -> tuple[Message, ...]:
 
 
 def _still_owed(message: Message, run: str) -> bool:
-    """A kickoff belongs to the run it was written for; everything else to the agent."""
+    """A kickoff belongs to the run it was written for, a probe to its window; the rest to the agent."""
+    if message.kind == "probe":
+        return message.run == run
     return message.kind not in {"kickoff", "continue"} or message.run in {"", run}
 
 

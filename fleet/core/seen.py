@@ -122,6 +122,15 @@ class SignalKind(StrEnum):
     EXITED = "exited"
 
 
+class Posted(StrEnum):
+    """What became of a message that went to a CLI's server."""
+
+    UNDERWAY = "underway"
+    TAKEN = "taken"  # the server has it among its messages
+    REFUSED = "refused"  # it certainly has not, and did not want it
+    UNSURE = "unsure"  # it may have it: nobody answered
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """A dated fact from a structured source."""

@@ -74,9 +74,8 @@ class Liveness:
         lasted = self._lasted(self._dead[member.name])
         mates = [m for m in self._machine.members.values() if m.account is member.account]
         limited = any(m.agent is not None and m.agent.alive and m.agent.mood is Mood.LIMIT for m in mates)
-        waits = (
-            limited or self._oracles.starts.window.get(member.name, 0.0) + PROBED > self._machine.clock.wall()
-        )
+        until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
+        waits = limited or until + PROBED > self._machine.clock.wall()
         if not waits and lasted > (BUDGET if self._spent else HEALED):
             self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
 

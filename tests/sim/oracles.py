@@ -184,9 +184,9 @@ class Oracles:
             self.fail("I13", f"{verb} {detail!r} into {name} at work")
         if mood is Mood.STRANGE:
             self.fail("I7", f"{verb} {detail!r} into a screen of {name} that nobody can read")
-        self._outside_window(verb, member, agent)
+        self.outside_window(verb, member, agent)
 
-    def _outside_window(self, verb: str, member: Member, agent: SimAgent) -> None:
+    def outside_window(self, verb: str, member: Member, agent: SimAgent | None) -> None:
         """I5: nothing is done to a limited agent, or to one of its account, before the banner's instant."""
         mates = [m.agent for m in self.machine.members.values() if m.account is member.account and m.agent]
         for mate in mates:
@@ -241,7 +241,7 @@ class Starts:
         self._machine = oracles.machine
         self._mine: dict[str, list[float]] = defaultdict(list)
         self.fleet: list[float] = []
-        self.window: dict[str, float] = {}  # died inside a limit window: its end, wall
+        self.window: dict[str, tuple[float, float]] = {}  # died inside a limit window: its end (wall), when
         self._fatal: dict[str, float] = {}  # failed for good, as a person would judge: since when
         self._counted = -1
 
@@ -253,7 +253,7 @@ class Starts:
             return
         noticed = self._o.noticed(agent)
         if agent.mood is Mood.LIMIT and noticed and agent.banner:
-            self.window[member.name] = agent.banner
+            self.window[member.name] = (agent.banner, self._machine.clock.t)
         if agent.mood is Mood.AUTH and noticed and member.watch != "none":
             self._fatal[member.name] = self._machine.clock.t
         if not agent.was_ready:
@@ -289,10 +289,11 @@ class Starts:
         if o.excuses.touched[name] < self._fatal.get(name, -1e9):
             o.fail("I21", f"{name} is started although its credentials were refused for good")
         self._fatal.pop(name, None)
-        until = self.window.pop(name, 0.0)
-        lately = max(o.excuses.touched[name], o.excuses.jumped) > now - 86_400
-        if self._machine.clock.wall() < until and not lately:
+        until, died = self.window.pop(name, (0.0, now))
+        if self._machine.clock.wall() < until and max(o.excuses.touched[name], o.excuses.jumped) < died:
             o.fail("I5", f"{name} died inside a limit window and was started before its end")
+        if not o.raced(name):
+            o.outside_window("a start", member, None)
 
     def _in_budget(self, name: str) -> None:
         o, now = self._o, self._machine.clock.t

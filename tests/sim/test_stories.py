@@ -129,6 +129,43 @@ def test_the_limit_of_an_agent_that_nobody_watches_is_its_accounts_all_the_same(
     assert agent(sim, "a").received, "after the window a person is heard again"
 
 
+class Picks(Random):
+    """Takes the same place of every list: the spelling of a banner."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(1)
+        self.place = place
+
+    def choice(self, seq):
+        return seq[self.place]
+
+
+def limited_together(sim, seconds: float) -> None:
+    """Both of one account: a's banner names no time, b's does."""
+    account = agent(sim, "a").account
+    account.printed = account.until = sim.machine.clock.wall() // 60 * 60 + seconds
+    for name, place in (("a", -1), ("b", -2)):
+        agent(sim, name).rng = Picks(place)
+        agent(sim, name).limit()
+
+
+def test_a_banner_without_a_time_does_not_open_the_window_that_another_one_names():  # I5
+    sim = story(Declared("a", account="team"), Declared("b", account="team"), hours=1.5)
+    at(sim, 300, lambda: limited_together(sim, 1800))
+    at(sim, 400, lambda: agent(sim, "a").die(signum=9))
+    told(sim)
+    assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
+    assert lives(sim) == 3
+
+
+def test_a_run_begun_after_a_window_was_ended_by_hand_may_arm_the_next_one():  # I5
+    sim = story(Declared("a", account="team"), Declared("b", account="team"), hours=1.5)
+    at(sim, 300, lambda: limited_together(sim, 2400))
+    at(sim, 500, lambda: sim.verb("restart", ["b"], Random(1)))
+    told(sim)
+    assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
+
+
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
     at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))

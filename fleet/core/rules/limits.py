@@ -11,7 +11,7 @@ from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec
 from fleet.core.record import replace
-from fleet.core.rules.outbox import queue
+from fleet.core.rules.outbox import queue, withdrawn
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
@@ -38,7 +38,7 @@ def limits(case: Case) -> Verdict | None:
         return _clear(case, "it is at work again")
     if case.now.wall < memory.limit.until:
         return _inside(case, memory.limit)
-    return _at_the_end(case, memory.limit)
+    return _account(case) or _at_the_end(case, memory.limit)
 
 
 def noted(case: Case) -> Verdict | None:
@@ -107,7 +107,7 @@ def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: b
         parsed, end = False, wall + case.watchdog.limit_probe_fallback
     old = case.memory.limit
     limit = Limit(wall, end, line, source, parsed, old.probes if old else 0, named=end if parsed else 0.0)
-    memory = replace(case.memory, limit=limit, limit_hint=0.0)
+    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=0.0)
     what = "until its reset" if parsed else "reset time unknown, probing at the fallback cadence"
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return Verdict(
@@ -192,7 +192,7 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
             )
         if case.seen.survivors:
             return begin(case, "its last run left processes behind", planned=True)
-        cleared = replace(memory, limit=None)
+        cleared = replace(withdrawn(memory), limit=None)
         act = Start(agent.name, "its limit window is over", planned=True, replace=pane.ref if pane else None)
         return Verdict(
             act.cause,
@@ -251,7 +251,7 @@ def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
 
 
 def _clear(case: Case, why: str) -> Verdict:
-    memory = replace(case.memory, limit=None, limit_hint=0.0, quiet_since=case.now.steady)
+    memory = replace(withdrawn(case.memory), limit=None, limit_hint=0.0, quiet_since=case.now.steady)
     # the screen of this look is older than the resumption: nothing else may follow from it
     return Verdict(
         f"limit over: {why}",

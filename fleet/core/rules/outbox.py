@@ -31,6 +31,12 @@ def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     return replace(memory, outbox=tuple(m for m in kept if not (final and m.id == message.id)))
 
 
+def withdrawn(memory: AgentMemory) -> AgentMemory:
+    """The same without a probe that waits: it asks about a window, and that one is not there any more."""
+    kept = tuple(m for m in memory.outbox if not (m.kind == "probe" and m.status is Status.QUEUED))
+    return memory if len(kept) == len(memory.outbox) else replace(memory, outbox=kept)
+
+
 def tail_of(text: str) -> str:
     """The last characters of a text as they will stand in a composer: enough to know our own words."""
     words = " ".join(text.split())

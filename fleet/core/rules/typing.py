@@ -12,6 +12,7 @@ from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message, Status
 from fleet.core.record import replace
 from fleet.core.rules.outbox import advance
+from fleet.core.rules.posting import awaits_server, goes_by_server, in_flight, post, settled
 from fleet.core.seen import Reading, ScreenState
 
 GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newline
@@ -38,6 +39,8 @@ def receipts(case: Case) -> Verdict | None:
     message = next((m for m in case.memory.outbox if m.status in {Status.TYPED, Status.SUBMITTED}), None)
     if message is None:
         return None
+    if message.posted:
+        return _answered(case, message)
     if message.status is Status.TYPED:
         return _submit(case, message)
     return _confirm(case, message)
@@ -47,7 +50,7 @@ def typing(case: Case) -> Verdict | None:
     """Begin the oldest waiting message, if the agent can take it now."""
     memory, now = case.memory, case.now.steady
     waiting = [m for m in memory.outbox if m.status is Status.QUEUED]
-    if not waiting:
+    if not waiting or any(m.posted for m in memory.outbox):
         return None
     for message in waiting:
         lasts = EXPIRES_S.get(message.kind.split(":")[0])
@@ -63,6 +66,8 @@ def typing(case: Case) -> Verdict | None:
         return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + patience)
     if not case.seen.fresh:
         return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
+    if awaits_server(case, message):
+        return Verdict(f"{message.kind} waits for a word of its server", wake_at=now + GAP_S)
     pane, reading = case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
@@ -72,8 +77,10 @@ def typing(case: Case) -> Verdict | None:
         return Verdict(
             "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
         )
-    changed = advance(memory, replace(typed, status=Status.TYPED))
-    changed = replace(changed, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
+    rated = replace(memory, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
+    if goes_by_server(case, message):
+        return post(replace(case, memory=rated), typed)
+    changed = advance(rated, replace(typed, status=Status.TYPED))
     act = Paste(
         case.agent.name, pane.ref, message.id, f"{message.kind} {message.id}", case.backend.process_name
     )
@@ -104,9 +111,10 @@ def _probes(case: Case, message: Message) -> bool:
 def _not_now(case: Case, message: Message) -> str:
     """Why this message cannot be typed at this moment; empty if it can."""
     pane, reading, memory = case.seen.pane, case.seen.reading, case.memory
+    posts = goes_by_server(case, message)
     if pane is None or pane.dead:
         return "it is not running"
-    if pane.in_mode:
+    if pane.in_mode and not posts:
         return "the pane is in copy mode"
     if reading is None:
         return "its screen has not been read"
@@ -128,9 +136,9 @@ def _not_now(case: Case, message: Message) -> str:
     if case.account_until > case.now.wall:
         return "its account is limited"
     person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
-    if pane.typed_at and case.now.wall - pane.typed_at < person:
+    if pane.typed_at and case.now.wall - pane.typed_at < person and not posts:
         return "somebody is typing there"
-    if reading.draft and not _is_ours(message, reading.draft):
+    if reading.draft and not _is_ours(message, reading.draft) and not posts:
         return "somebody's draft stands in the composer"
     if message.kind in OWN or message.kind.startswith("ping"):
         last = memory.typed[-1] if memory.typed else -1e9
@@ -267,6 +275,22 @@ def _confirm(case: Case, message: Message) -> Verdict:
     return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now + GAP_S)
 
 
+def _answered(case: Case, message: Message) -> Verdict:
+    """Go on with a message that was posted."""
+    lost = _lost(case, message)
+    if lost is not None:
+        return lost
+    if case.seen.receipt > message.at_wall > 0 and _is_receipt(message, case.seen.receipt_text):
+        return _finish(case, replace(message, status=Status.CONFIRMED, why="the CLI reported it"))
+    answer = settled(case, message)
+    if answer is None:
+        return in_flight(case, message)
+    if answer.status is Status.QUEUED:
+        refused = advance(case.memory, answer)
+        return Verdict("its server refused it; typing it instead", memory=refused, wake_at=case.now.steady)
+    return _finish(case, answer)
+
+
 def _left(case: Case, message: Message, reading: Reading) -> bool:
     if reading.draft is not None:
         return not _holds(message, reading.draft) and (
@@ -287,7 +311,7 @@ def _lost(case: Case, message: Message) -> Verdict | None:
         # a person's words may have been read, and may even be why it ended: never say them twice
         why = "it was submitted, and then the agent ended before there was a receipt"
         return _finish(case, replace(message, status=Status.FAILED, why=why))
-    back = replace(message, status=Status.QUEUED, enters=0, run="")
+    back = replace(message, status=Status.QUEUED, enters=0, run="", posted=False)
     return Verdict("the run it was typed into is gone", memory=advance(case.memory, back))
 
 
