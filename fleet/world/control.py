@@ -173,11 +173,12 @@ class ControlTmux(Speaker):
         batch = Batch(lines)
         unsent = memoryview(batch.program.encode("utf-8", "surrogateescape"))
         self._reader.begin()
-        deadline = time.monotonic() + self._server.timeout
+        patience = self._server.patience(lines)
+        deadline = time.monotonic() + patience
         while self._reader.answered[-1:] != [batch.last]:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise _Late(f"no whole answer within {self._server.timeout:g} s")
+                raise _Late(f"no whole answer within {patience:g} s")
             wanted = select.POLLIN | (select.POLLOUT if unsent else 0)
             ready = self._ready(wanted, left)
             if ready & select.POLLOUT and unsent:

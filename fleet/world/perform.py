@@ -32,6 +32,9 @@ from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
 from fleet.world.world import House, World
 
+# Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
+BATCH = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -108,13 +111,18 @@ class Performer:
         ids = self.house.intents.begin_all(noted)
         self.world.point("start.remove")
         old = [r.order.replace for r in ready if r.order.replace is not None]
+        said: dict[str, str] = {}
+        at = 0
         try:
             if old:
                 self.world.tmux.remove(old)
-            self.world.point("start.create")
-            said = self.world.tmux.create([r.launch for r in ready])
+            for at in range(0, len(ready), BATCH):
+                self.world.point("start.create")
+                said |= self.world.tmux.create([r.launch for r in ready[at : at + BATCH]])
         except Unavailable as error:
-            said = dict.fromkeys((r.launch.session for r in ready), f"unknown: {error}")
+            asked, rest = ready[at : at + BATCH], ready[at + BATCH :]
+            said |= {r.launch.session: f"unknown: {error}" for r in asked}
+            said |= {r.launch.session: f"not tried: {error}" for r in rest}
         self.world.point("start.created")
         results: dict[str, Done] = {}
         for one, intent in zip(ready, ids, strict=True):

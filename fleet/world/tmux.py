@@ -20,6 +20,7 @@ from fleet.world.ports import Launch, Unavailable
 from fleet.world.speaker import Batch, Lost, NoServer, Said, Speaker, nonce
 
 OLDEST = (3, 2)  # argv panes, -e, brace blocks, -N
+LINE_S = 0.02  # what each line of a batch adds to our patience: a long answer is not a hanging server
 
 _NO_SERVER = r"no server running on |error connecting to .*\((?:No such file|Connection refused)"
 _LOST = r"server exited unexpectedly|lost server"
@@ -70,6 +71,10 @@ class TmuxServer(Speaker):
     @cached_property
     def version(self) -> tuple[int, int]:
         return tmux_version()
+
+    def patience(self, lines: Sequence[str]) -> float:
+        """How many seconds the answer to a batch may take."""
+        return self.timeout + LINE_S * len(lines)
 
     def ask(self, lines: Sequence[str]) -> Said:
         return self._run(["source-file", "-"], lines)
@@ -143,12 +148,13 @@ class TmuxServer(Speaker):
     def _run(self, command: Sequence[str], lines: Sequence[str]) -> Said:
         batch = Batch(lines)
         argv = [*self.argv, *command]
+        patience = self.patience(lines)
         try:
             done = subprocess.run(
                 argv,
                 input=batch.program.encode("utf-8", "surrogateescape"),
                 capture_output=True,
-                timeout=self.timeout,
+                timeout=patience,
                 check=False,
                 env=self.environment,
                 cwd=self.state_dir if os.path.isdir(self.state_dir) else "/",
@@ -157,7 +163,7 @@ class TmuxServer(Speaker):
             raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again") from None
         except subprocess.TimeoutExpired:
             raise Unavailable(
-                f"tmux did not answer within {self.timeout:g} s ({' '.join(self.argv)}); "
+                f"tmux did not answer within {patience:g} s ({' '.join(self.argv)}); "
                 "it may be stopped or overloaded, and what was asked may still happen"
             ) from None
         except OSError as error:
