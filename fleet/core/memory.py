@@ -132,6 +132,7 @@ class AgentMemory:
     flapping: float = 0.0  # steady: since when, 0 if not
     fatal: str = ""
     fix: str = ""
+    pardoned: str = ""  # run whose end a `reset` has forgiven: how it ended proves nothing any more
 
     limit: Limit | None = None
     limit_hint: float = 0.0  # steady: first look at a banner; armed at the second

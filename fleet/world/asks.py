@@ -86,6 +86,6 @@ def forget(memory: AgentMemory, wall: float) -> AgentMemory:
         waiting = any(m.kind == "probe" for m in memory.outbox)  # then that is the one probe
         limit = replace(limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=OPERATOR)
     return replace(
-        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", limit=limit,
-        limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
+        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", pardoned=memory.over,
+        limit=limit, limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

@@ -63,6 +63,7 @@ class Nemesis:
         self.machine.armed.clear()
         self.machine.disk.fault = self.machine.disk.fails_in = 0
         self.machine.deaf = False
+        self.machine.partial = 0
         self.machine.missing.clear()
         self.machine.tmux.unhang()
         server = self.machine.tmux.server

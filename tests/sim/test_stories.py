@@ -241,6 +241,18 @@ def test_what_was_decided_before_a_long_stop_of_ours_is_not_done_after_it():  # 
         assert lives(sim) == 3
 
 
+def test_a_reset_after_mending_brings_back_what_could_never_start():  # I21 I47
+    sim = story(Declared("a"))
+    sim.machine.temper.not_found = 1.0
+    at(sim, 600, lambda: setattr(sim.machine.temper, "not_found", 0.0))
+    at(sim, 700, lambda: sim.verb("reset", ["a"], Random(1)))
+    moods = []
+    at(sim, 800, lambda: moods.append(agent(sim, "a").mood))
+    told(sim)
+    assert moods == [Mood.WORK]
+    assert lives(sim) == 2
+
+
 def test_an_unreadable_screen_is_never_healed():  # I7
     sim = story(Declared("a"), hours=3.0)
 

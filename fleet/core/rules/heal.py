@@ -58,7 +58,7 @@ def fatal(case: Case) -> Verdict | None:
     if alive and reading is not None and reading.pattern == REFUSED_MODEL and memory.state_looks > 1:
         fix = "correct the agent's model, then `reset`"
         return _give_up(case, f"the model is refused: {reading.line}", fix)
-    if alive or pane is None or memory.ready:
+    if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
         return _give_up(
