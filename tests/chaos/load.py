@@ -26,6 +26,7 @@ WARM_S = 10.0
 LOOKS_MAX = 2
 GROWTH_KB = 4096
 DESCRIPTORS = 3
+DOWN_S = 30.0  # for a hundred agents
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Load:
     memory_kb: list[int] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
     processor: float = 0.0  # share of one core
+    down_s: float = 0.0
 
     def broken(self) -> list[str]:
         """What was promised and is not so."""
@@ -48,6 +50,8 @@ class Load:
             found.append(f"memory grew from {self.memory_kb[0]} to {self.memory_kb[-1]} kB")
         if self.descriptors[-1] > self.descriptors[0] + DESCRIPTORS:
             found.append(f"descriptors grew from {self.descriptors[0]} to {self.descriptors[-1]}")
+        if self.down_s > DOWN_S * max(1.0, self.agents / 100):
+            found.append(f"`down` took {self.down_s:.0f} s")
         return found
 
     def text(self) -> str:
@@ -55,7 +59,7 @@ class Load:
         return (
             f"{self.agents} agents: {len(self.looks)} changes, within {max(self.looks, default=0)} looks, "
             f"{100 * self.processor:.2f} % of a core, {self.memory_kb[0]} -> {self.memory_kb[-1]} kB, "
-            f"{self.descriptors[0]} -> {self.descriptors[-1]} descriptors"
+            f"{self.descriptors[0]} -> {self.descriptors[-1]} descriptors, down in {self.down_s:.1f} s"
         )
 
 
@@ -117,7 +121,9 @@ def run(root: Path, agents: int, seconds: float, seed: int = 1) -> Load:
             load.descriptors.append(descriptors)
         load.processor = (measure(dog)[2] - first[2]) / (time.monotonic() - began)
         assert project.json("status")["watchdog"]["pid"] == dog
+        leaving = time.monotonic()
         project.agents("down", timeout=300)
+        load.down_s = time.monotonic() - leaving
     finally:
         project.tear_down()
     return load

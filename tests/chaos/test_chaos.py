@@ -23,6 +23,6 @@ def test_no_promise_is_broken_in_a_storm_on_real_tmux(tmp_path):
 
 
 def test_a_hundred_agents_are_looked_at_within_two_looks_and_cost_no_more_with_time(tmp_path):
-    """I34, I52."""
+    """I34, I51, I52."""
     found = load.run(tmp_path / "project", 100, 60 * MINUTES * 2 / 3)
     assert not found.broken(), found.text()

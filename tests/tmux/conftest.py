@@ -80,6 +80,32 @@ def outside_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMUX_PANE", raising=False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def canary() -> Iterator[str]:
+    """A stranger on this run's default server: whoever forgets to name a socket, or to leave TMUX, meets it.
+
+    Only where the run has a socket directory of its own: the machine's default server is a person's.
+    """
+    name = f"canary-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}"
+    if "AOTEST_RUN" not in os.environ:
+        yield name
+        return
+    foreign = {key: value for key, value in os.environ.items() if key not in {"TMUX", "TMUX_PANE"}}
+
+    def tmux(*words: str) -> str:
+        argv = ["tmux", "-f", "/dev/null", *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=foreign).stdout
+
+    tmux("new-session", "-d", "-s", name, "sleep", "3600")
+    born = tmux("list-sessions", "-F", "#{session_name} #{pid} #{session_created} #{session_windows}")
+    yield name
+    now = tmux("list-sessions", "-F", "#{session_name} #{pid} #{session_created} #{session_windows}")
+    tmux("kill-session", "-t", f"={name}:")
+    mine = [row for row in born.splitlines() if row.startswith(f"{name} ")]
+    assert mine, "the canary could not be made"
+    assert mine[0] in now.splitlines(), f"a test touched the default tmux server: {now!r}"
+
+
 def make_floor(root: str, project: str = "p1") -> Floor:
     tag = f"aotest{secrets.token_hex(4)}"
     name = f"aotest-{tag[6:]}"

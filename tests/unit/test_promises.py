@@ -46,6 +46,10 @@ def test_what_the_oracles_guard_is_promised():
         assert guarded <= promised, path
 
 
+def test_every_invariant_has_its_row():
+    assert {int(n) for n in re.findall(r"(?m)^\| I(\d+) \|", TEXT)} == set(range(1, 53))
+
+
 def test_every_known_failure_has_a_row_or_a_reason():
     ledger = TEXT.partition("## What has gone wrong elsewhere")[2]
     numbers = {int(n) for row in re.findall(r"(?m)^\| ([\d, ]+) \|", ledger) for n in row.split(",")}
