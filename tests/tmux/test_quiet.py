@@ -47,7 +47,8 @@ def test_nothing_of_ours_listens_on_the_network(tmp_path):
     """I44: there is no port, so there is no request to refuse."""
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("needs procfs")
-    made = Project(tmp_path, '[[agent]]\nname = "a"\nkind = "persistent"\nbackend = "scripted"\nprompt = "go"\n')
+    one = '[[agent]]\nname = "a"\nkind = "persistent"\nbackend = "scripted"\nprompt = "go"\n'
+    made = Project(tmp_path, one)
     try:
         made.agents("up")
         everybody = family(made.json("status")["watchdog"]["pid"]) + family(made.row("a")["pid"])
