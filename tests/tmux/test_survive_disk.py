@@ -1,10 +1,12 @@
-"""A full disk: what cannot be recorded is not done, it is said so, and all goes on once there is room."""
+"""A disk that refuses: what cannot be recorded is not done, it is said so, and all goes on afterwards."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,18 @@ def fill(p: Project) -> Path:
     return path
 
 
+@contextmanager
+def read_only(p: Project) -> Iterator[None]:
+    """As after an error of the disk: nothing can be opened for writing, open files stay what they are."""
+    here = str(p.log_dir)
+    subprocess.run(["mount", "--bind", here, here], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", here], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", here], check=True)
+
+
 def test_a_full_disk_loses_nothing_and_is_recovered_from(small):
     """I35: degraded by name, no crash loop, no effect twice, well again once there is room."""
     p = small
@@ -67,4 +81,35 @@ def test_a_full_disk_loses_nothing_and_is_recovered_from(small):
     assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
     p.agents("up", "two")
     assert p.json("send", "two", "now there is room")["ok"]
+    assert not p.events("state.quarantined")
+
+
+def test_a_read_only_disk_loses_nothing_and_is_recovered_from(small):
+    """I35: the same for a file system that was remounted under us."""
+    p = small
+    p.write(scripted(p, "one") + scripted(p, "two"))
+    p.agents("up")
+    dog, two = p.json("status")["watchdog"]["pid"], p.pid("two")
+    with read_only(p):
+        os.kill(p.pid("one"), signal.SIGKILL)
+        until(lambda: p.pid("one") == 0)
+        said = p.agents("send", "two", "while it is read-only", "--timeout", "3", code=1)
+        assert "read-only" in said.lower(), said
+        said = p.agents("down", "two", code=1)
+        assert "read-only" in said.lower(), said
+        facts = p.json("status")
+        assert facts["watchdog"]["pid"] == dog
+        assert any("read-only" in x for x in facts["problems"]), facts["problems"]
+        assert p.pid("two") == two, "what could not be recorded was done"
+        assert p.pid("one") == 0, "what could not be recorded was done"
+    until(lambda: p.events("agent.healed", "one"), 60)
+    until(lambda: p.events("watchdog.recovered"), 60)
+    until(lambda: p.row("one")["state"] == "RUNNING")
+    facts = p.json("status")
+    assert facts["watchdog"]["pid"] == dog
+    assert not facts["problems"]
+    assert p.pid("two") == two
+    assert len(p.events("agent.started", "one")) == 2
+    assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
+    assert p.json("send", "two", "now it can be written")["ok"]
     assert not p.events("state.quarantined")
