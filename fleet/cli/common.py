@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+_PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
 
 
 class Fail(Exception):
@@ -46,8 +47,8 @@ class Io:
         return not os.environ.get("NO_COLOR") and not dumb and bool(self.out and self.out.isatty())
 
     def print(self, text: str = "") -> None:
-        """A line of facts."""
-        self.write(text + "\n")
+        """A line of facts for a person: what came from outside moves no cursor."""
+        self.write((text if text.isprintable() else shown(text)) + "\n")
 
     def write(self, text: str) -> None:
         """Facts without a line end of their own."""
@@ -90,7 +91,7 @@ class Io:
         """Facts for a program: one document, stable order as given."""
         import json
 
-        self.print(json.dumps(document, indent=2, ensure_ascii=False))
+        self.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def warn(self, text: str) -> None:
         """Something is odd; we go on."""
@@ -154,6 +155,15 @@ def clean(text: str, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def shown(text: str) -> str:
+    """Lines without control characters, but with the colours that we put there ourselves."""
+    head, *rest = text.split("\x1b[")
+    out = clean(head, keep="\n")
+    for part in rest:
+        out += ("\x1b[" if part.startswith(_PAINT) else "\\x1b[") + clean(part, keep="\n")
+    return out
 
 
 def config_path(args: argparse.Namespace, io: Io) -> str:

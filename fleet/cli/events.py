@@ -73,7 +73,7 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        io.print(json.dumps(record, ensure_ascii=False))
+        io.write(json.dumps(record, ensure_ascii=False) + "\n")
         return
     when = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record.get("ts", 0))))
     io.print(

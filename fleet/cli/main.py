@@ -75,12 +75,9 @@ def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
     rest = list(argv)
     while rest and rest[0].startswith("-"):
         word = rest.pop(0)
-        if word == "--config":
-            if not rest:
-                raise Fail("--config needs a path", hint="agents.py --help", code=2)
-            given["config"] = rest.pop(0)
-        elif word.startswith("--config="):
-            given["config"] = word.removeprefix("--config=")
+        if word == "--config" or word.startswith("--config="):
+            path = word.removeprefix("--config=") if "=" in word else rest.pop(0) if rest else ""
+            given["config"] = same_config(given.get("config"), path)
         elif word == "--json":
             given["json"] = True
         elif word in {"-h", "--help"}:
@@ -90,6 +87,15 @@ def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
         else:
             raise Fail(f"unknown option {word}", hint="agents.py --help", code=2)
     return given, rest
+
+
+def same_config(before: object, path: str) -> str:
+    """The file that was named; named twice it must be the same one."""
+    if not path:
+        raise Fail("--config needs a path", hint="agents.py --help", code=2)
+    if before is not None and os.path.abspath(str(before)) != os.path.abspath(path):
+        raise Fail(f"--config was given twice: {before} and {path}", hint="name one file", code=2)
+    return path
 
 
 def overview() -> str:
@@ -120,7 +126,7 @@ def plain(verb: str, module: ModuleType, words: Sequence[str]) -> argparse.Names
         if word == "--json":
             args.json = True
         elif word == "--config" and rest:
-            args.config = rest.pop(0)
+            args.config = same_config(args.config, rest.pop(0))
         else:
             return None
     return cast("argparse.Namespace", args)
@@ -143,10 +149,8 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
         from fleet.cli.parser import parser_for
 
         args = parser_for(verb, module).parse_args(rest[1:])
-    before = given.get("config")
-    if before and args.config and os.path.abspath(str(before)) != os.path.abspath(args.config):
-        raise Fail(f"--config was given twice: {before} and {args.config}", hint="name one file", code=2)
-    args.config = args.config or before
+    if "config" in given:
+        args.config = same_config(given["config"], args.config or str(given["config"]))
     args.json = bool(args.json or given.get("json"))
     return module, args
 

@@ -17,6 +17,17 @@ class Parser(argparse.ArgumentParser):
         raise Fail(message, hint=f"{self.prog} --help", code=2)
 
 
+class _Config(argparse.Action):
+    """The fleet's file, named once, or the same one again."""
+
+    def __call__(
+        self, _parser: object, namespace: argparse.Namespace, values: object, _option: object = None
+    ) -> None:
+        from fleet.cli.main import same_config
+
+        namespace.config = same_config(namespace.config, str(values))
+
+
 def parser_for(verb: str, module: ModuleType) -> Parser:
     """The parser of one verb; --config and --json are everybody's."""
     parser = Parser(
@@ -26,7 +37,9 @@ def parser_for(verb: str, module: ModuleType) -> Parser:
         allow_abbrev=False,
         conflict_handler="resolve",
     )
-    parser.add_argument("--config", metavar="PATH", help="the fleet's file; default ./agents.toml")
+    parser.add_argument(
+        "--config", metavar="PATH", action=_Config, help="the fleet's file; default ./agents.toml"
+    )
     parser.add_argument("--json", action="store_true", help="print facts as JSON")
     parser.set_defaults(verb=verb)
     module.add_arguments(parser)

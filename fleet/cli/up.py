@@ -52,8 +52,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.dry_run:
         return _dry_run(operator, specs, io, as_json=args.json)
     operator.make_room()
-    _clone(fleet, specs, io)
-    results = _start(operator, specs, bare=not args.names)
+    homeless = _clone(fleet, specs, io)
+    results = _start(operator, specs, homeless, bare=not args.names)
     if not args.names:
         why = _watchdog(operator)
         if not why and not args.no_wait and not _beats(operator):
@@ -93,30 +93,40 @@ def _refuse(operator: Operator) -> None:
         )
 
 
-def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> None:
-    """Agents that live in a clone get it before they start."""
+def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
+    """Agents that live in a clone get it before they start; name to why one did not."""
     from fleet.core.model import AgentSpec
-    from fleet.world.clone import CloneError, clone_wanted, make_clone
 
-    for spec in specs:
-        if isinstance(spec, AgentSpec) and clone_wanted(spec):
-            io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
-            try:
-                make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
-            except CloneError as error:
-                raise Fail(
-                    f"agent {spec.name}: {error}", hint="correct `clone`, or make the directory yourself"
-                ) from None
+    wanted = [s for s in specs if isinstance(s, AgentSpec) and s.clone and not os.path.lexists(s.dir)]
+    if not wanted:
+        return {}
+    import subprocess
+
+    from fleet.world.clone import CloneError, make_clone
+
+    failed = {}
+    for spec in wanted:
+        io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
+        try:
+            make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
+        except (CloneError, OSError, subprocess.TimeoutExpired) as error:
+            failed[spec.name] = f"no clone: {error}; correct `clone`, or make {spec.dir} yourself"
+    return failed
 
 
-def _start(operator: Operator, specs: Sequence[Spec], *, bare: bool) -> dict[str, Done]:
+def _start(
+    operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], *, bare: bool
+) -> dict[str, Done]:
+    """Who has no place to stand is wanted all the same: a watchdog tries again, by and by."""
     from fleet.core.desired import Want
+    from fleet.world.perform import Done
 
     names = [s.name for s in specs]
     with operator.holding(names, "up", Want.UP):
         if not bare:
             _pardon(operator, names)
-        return operator.start(specs, "up", bare=bare)
+        results = operator.start([s for s in specs if s.name not in homeless], "up", bare=bare)
+    return results | {name: Done(ok=False, why=why) for name, why in homeless.items()}
 
 
 def _pardon(operator: Operator, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
+_SHOWN = 40  # of a closed set: the keys of any table, but not a hundred agents
 
 
 class Problem(NamedTuple):
@@ -23,7 +24,8 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
         parts = (place, self.key, self.text) if self.key else (place, self.text)
-        return ": ".join(parts) + (f" ({self.hint})" if self.hint else "")
+        line = ": ".join(parts) + (f" ({self.hint})" if self.hint else "")
+        return line.replace("\n", "\\n")  # one problem, one line, whatever is quoted in it
 
 
 class ConfigError(Exception):
@@ -89,4 +91,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     if close:
         return f'did you mean "{folded[close[0]]}"?'
-    return f"known: {', '.join(choices)}" if choices else ""
+    more = f" and {len(choices) - _SHOWN} more" if len(choices) > _SHOWN else ""
+    return f"known: {', '.join(choices[:_SHOWN])}{more}" if choices else ""

@@ -5,6 +5,7 @@ A faulty value is reported and replaced by its default, so that reading goes on 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fleet.config import schema
@@ -47,7 +48,7 @@ class Reader:
         if isinstance(raw, dict):
             for name in _REQUIRED[section]:
                 if name not in raw:
-                    self.missing(BY_SECTION[section][name], where)
+                    self.missing(BY_SECTION[section][name], where, raw)
         return DEFAULTS[section] | given
 
     def tables(self, section: str, raw: Any, where: KeyPath) -> list[dict[str, Any]]:
@@ -79,12 +80,14 @@ class Reader:
     def unknown(self, name: str, known: Any, where: KeyPath) -> None:
         self._odd(where, "there is no such key", nearest(name, known))
 
-    def missing(self, key: Key, where: KeyPath) -> None:
-        self.report.error(
-            (*where, key.name),
-            f"is required: {key.text}",
-            f"write {key.name} = {key.example}" if key.example else "",
-        )
+    def missing(self, key: Key, where: KeyPath, written: Iterable[str] = ()) -> None:
+        """The key is not there; perhaps another one is that was meant for it."""
+        from difflib import get_close_matches
+
+        strangers = [name for name in written if name not in BY_SECTION[key.section]]
+        meant = get_close_matches(key.name, strangers, n=1, cutoff=0.6)
+        hint = f'did you mean it by "{meant[0]}"?' if meant else f"write {key.name} = {key.example}"
+        self.report.error((*where, key.name), f"is required: {key.text}", hint)
 
     def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> bool:
         try:

@@ -43,11 +43,6 @@ def clone_job(agent: AgentSpec) -> str:
     return f"clone:{agent.name}"
 
 
-def clone_wanted(agent: AgentSpec) -> bool:
-    """Whether this agent has to be given its directory first."""
-    return bool(agent.clone) and not os.path.lexists(agent.dir)
-
-
 def clone_command(fleet: Fleet, agent: AgentSpec) -> list[str]:
     """The child that makes an agent's directory."""
     script = os.path.abspath(__file__)

@@ -117,3 +117,16 @@ def test_a_session_log_that_outgrew_its_bounds_is_rotated_and_goes_on(make):
     until(lambda: log.with_name(f"{log.name}.1").exists() and log.stat().st_size < LOG_CAP)
     until(lambda: "tick-" in log.read_text())
     assert oct(log.with_name(f"{log.name}.1").stat().st_mode & 0o777) == "0o600"
+
+
+def test_an_agent_whose_clone_cannot_be_made_keeps_nobody_else_from_starting(make):
+    """T07: it is named, and it is wanted all the same: once there is something to clone, it comes."""
+    p = make(DEMO.format("a") + 'dir = "mine"\nclone = "nothing-there"\n' + DEMO.format("b"))
+    said = p.agents("up", code=1)
+    assert "nothing-there" in said
+    assert p.pid("b")
+    assert p.row("a")["desired"] == "up"
+    (p.root / "nothing-there").mkdir()
+    (p.root / "nothing-there" / "file").write_text("x")
+    until((p.root / "mine" / "file").exists, 60)
+    until(lambda: p.row("a")["state"] == "RUNNING")

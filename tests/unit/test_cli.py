@@ -89,10 +89,20 @@ def test_config_may_stand_before_or_after_the_verb(project, place):  # R016, T03
     assert "fine: 1 agents" in out
 
 
-def test_two_different_configs_are_refused(project):  # T03
-    code, out, err = call("--config", "one.toml", "validate", "--config", "two.toml")
+@pytest.mark.parametrize("verb", ["validate", "status"])  # one has a parser, one may do without
+@pytest.mark.parametrize("place", ["around", "before", "after"])
+def test_two_different_configs_are_refused(project, verb, place):  # T03
+    one, two = ("--config", "one.toml"), ("--config", "two.toml")
+    words = {"around": (*one, verb, *two), "before": (*one, *two, verb), "after": (verb, *one, *two)}[place]
+    code, out, err = call(*words)
     assert (code, out) == (2, "")
     assert err == "error: --config was given twice: one.toml and two.toml (try: name one file)\n"
+
+
+@pytest.mark.parametrize("words", [["--config=", "status"], ["status", "--config", ""], ["--config"]])
+def test_a_config_without_a_name_is_refused(project, words):
+    code, out, err = call(*words)
+    assert (code, out, err) == (2, "", "error: --config needs a path (try: agents.py --help)\n")
 
 
 def test_a_missing_config_says_what_to_do(tmp_path, monkeypatch):  # R014
@@ -254,6 +264,16 @@ def test_nothing_that_moves_a_cursor_or_turns_text_around_reaches_a_terminal(tex
 
 def test_hostile_characters_are_shown_not_obeyed():
     assert common.clean("a\x1b[2Jb\u202ec") == "a\\x1b[2Jb\\u202ec"
+
+
+def test_facts_are_printed_without_control_characters_but_with_our_colours():
+    out = streams.StringIO()
+    voice = common.Io(out)
+    voice.print("a\x1b[2Jb\x07\n\x1b[31mred\x1b[0m \x1b[8mhidden \x9b2J\u202e")
+    voice.json({"a": "\x1b[2J\x7f"})
+    line, facts = out.getvalue().split("\n{", 1)
+    assert line == "a\\x1b[2Jb\\x07\n\x1b[31mred\x1b[0m \\x1b[8mhidden \\x9b2J\\u202e"
+    assert json.loads("{" + facts) == {"a": "\x1b[2J\x7f"}
 
 
 def rendered(header, rows, limit=0):

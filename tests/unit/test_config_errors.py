@@ -31,6 +31,7 @@ FAULTS = [
     ('[defaults]\nsession_prefix = "x"\nlog_dir = ""', 3, "defaults.log_dir", "must not be empty"),
     ('[defaults]\nsession_prefix = 3\nlog_dir = "l"',
      2, "defaults.session_prefix", "expected a string, got a number (3)"),
+    ('[defaults]\nsession_prefix = "x"\nlogdir = "l"', 1, "defaults.log_dir", 'did you mean it by "logdir"?'),
     (HEAD + 'tmux_socket = "a/b"', 5, "defaults.tmux_socket", "not a path"),
     (HEAD + 'tmux_socket = "-x"', 5, "defaults.tmux_socket", "must be a name"),
     (HEAD + 'project_dir = "a\\nb"', 5, "defaults.project_dir", "line break"),
@@ -360,6 +361,18 @@ def test_the_config_is_found_by_name_then_here_then_beside_the_launcher(tmp_path
     assert find() == (str(here / "agents.toml"), False)
     assert find("sub/x.toml") == (str(here / "sub/x.toml"), False)
     assert find("/abs/x.toml") == ("/abs/x.toml", False)
+
+
+def test_a_problem_is_one_line_whatever_it_quotes():
+    with pytest.raises(ConfigError) as wrong:
+        parse(HEAD + '[[agent]]\nname = "a"\nbackend = "b\\nerror: forged"', strict=True)
+    assert len("\n".join(wrong.value.lines()).split("\n")) == len(wrong.value.problems)
+
+
+def test_of_a_long_list_of_what_is_known_only_the_head_is_shown():
+    agents = "".join(f'[[agent]]\nname = "a{n}"\n' for n in range(100))
+    with pytest.raises(ConfigError, match=r"a\d+ and 60 more"):
+        parse(HEAD + agents + LOOP + '[loop.handoff]\nclaim_pings = "zzzzzz"\n')
 
 
 def test_every_prefix_of_a_file_is_a_fleet_or_a_config_error():  # I36
