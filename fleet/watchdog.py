@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet import __version__
-from fleet.core.actions import Action, Paste, Press, Start
+from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
 from fleet.core.decide import Judgement, judge
@@ -480,7 +480,7 @@ class Watchdog:
             self._take_back(spec)
             self._wakes[spec.name] = 0.0
             return
-        if isinstance(action, Paste | Press):
+        if isinstance(action, Paste | Press | Post):
             message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)
         self.senses.forget(spec.session)
@@ -495,7 +495,7 @@ class Watchdog:
         )
         if message is not None and not done.why.startswith("unknown"):
             # it was certainly not done: a step back, or out of the queue when it never can be
-            back = replace(message, status=Status.QUEUED, run="", why=done.why)
+            back = replace(message, status=Status.QUEUED, run="", posted=False, why=done.why)
             if isinstance(action, Press):
                 back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
             elif done.fatal:

@@ -12,6 +12,7 @@ loopback. A tail whose file is not known yet is searched for: directories are li
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +22,7 @@ from fleet.backends.facts import Facts, Heading, Reach, Source
 from fleet.core.model import Backend
 from fleet.core.seen import Signal
 
-__all__ = ["ADAPTERS", "Adapter", "Facts", "Heading", "Reach", "Source", "settings", "wanted"]
+__all__ = ["ADAPTERS", "Adapter", "Facts", "Heading", "Reach", "Source", "notify", "settings", "wanted"]
 
 
 class Name(StrEnum):
@@ -43,6 +44,7 @@ class Adapter:
     signals: Callable[[Heading, bytes], list[Signal]]
     claims: Callable[[bytes, Facts], str] | None = None
     settings: Callable[[], Mapping[str, object]] | None = None
+    notify: Callable[[str], list[str]] | None = None
 
 
 ADAPTERS: dict[str, Adapter] = {
@@ -52,7 +54,7 @@ ADAPTERS: dict[str, Adapter] = {
     Name.REGISTRY: Adapter(claude_signals.registry, claude_signals.from_registry),
     Name.TRANSCRIPT: Adapter(claude_signals.transcript, claude_signals.from_transcript),
     Name.ROLLOUT: Adapter(codex_signals.rollout, codex_signals.from_rollout, claims=codex_signals.claims),
-    Name.NOTIFY: Adapter(codex_signals.spool, codex_signals.from_notify),
+    Name.NOTIFY: Adapter(codex_signals.spool, codex_signals.from_notify, notify=codex_signals.notify),
     Name.SERVER: Adapter(opencode_signals.pages, opencode_signals.from_page),
 }
 
@@ -71,3 +73,11 @@ def settings(backend: Backend) -> dict[str, object]:
         if adapter and adapter.settings:
             made.update(adapter.settings())
     return made
+
+
+def notify(backend: Backend, signals_dir: str) -> str:
+    """The program that the CLI is to run after each turn, as a TOML array; empty where there is none."""
+    makers = (adapter.notify for name in backend.signals if (adapter := ADAPTERS.get(name)))
+    words = next((make(signals_dir) for make in makers if make), [])
+    # a JSON array of strings is a TOML one, but for a character that only JSON leaves as it is
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f") if words else ""

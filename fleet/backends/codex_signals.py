@@ -20,6 +20,11 @@ from fleet.backends.screen import judge_notice
 from fleet.core.model import Backend
 from fleet.core.seen import Signal, SignalKind
 
+# Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
+NOTIFY = (
+    '[ -d "$1" ] || exit 0; t=$(mktemp "$1/.XXXXXXXX") || exit 0; '
+    'printf %s "$2" >"$t" && mv "$t" "$1/turn-${t##*.}.notify"'
+)
 SLACK_S = 2.0  # a thread may be dated a moment before we wrote down the start
 
 _FULL = 100.0
@@ -44,6 +49,11 @@ def rollout(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
 def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     """The directory into which a notify program of ours writes."""
     return (Source("notify", Reach.SPOOL, facts.signals_dir, ".notify"),) if facts.signals_dir else ()
+
+
+def notify(signals_dir: str) -> list[str]:
+    """The program that codex is to run after each turn, for one run."""
+    return ["sh", "-c", NOTIFY, "notify", signals_dir]
 
 
 def claims(head: bytes, facts: Facts) -> str:
@@ -124,12 +134,10 @@ def _resets(event: Mapping[str, Any]) -> float | None:
 
 
 def from_notify(heading: Heading, data: bytes) -> list[Signal]:
-    """One call of the notify program; hidden threads notify too."""
+    """One call of the notify program. Hidden threads notify too: only the agent's own is believed."""
     event = as_object(data)
-    if event.get("type") != "agent-turn-complete":
-        return []
     thread = str(event.get("thread-id") or "")
-    if heading.facts.conversation and thread != heading.facts.conversation:
+    if event.get("type") != "agent-turn-complete" or not thread or thread != heading.facts.conversation:
         return []
     return [Signal(SignalKind.TURN_ENDED, heading.at, "notify", thread)]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fleet.backends.adapters import ADAPTERS, wanted
@@ -18,6 +19,7 @@ from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
 from fleet.core.seen import Proc, Signal
+from fleet.world.loopback import Ask, ask
 from fleet.world.world import House, World
 
 TAIL_CAP = 4 << 20  # of a transcript read at one look; the rest waits for the next
@@ -45,6 +47,8 @@ class _Ear:
     heard: Heard = NOTHING
     told: float = 0.0  # wall: the limit already passed on
     stats: dict[str, object] = field(default_factory=dict)
+    key: str = ""  # of its server
+    answered: float = 0.0  # wall: its server's newest answer
 
 
 class Ears:
@@ -64,6 +68,7 @@ class Ears:
         ear = self._ears.get(agent.session)
         if ear is None or ear.run != run.id:
             ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation)
+            ear.key = server_key(self._world, self._house, agent.session, run, backend.server_key_env)
         if tree:
             ear.processes = tuple((p.pid, p.start) for p in tree)
         facts = Facts(
@@ -73,6 +78,7 @@ class Ears:
             signals_dir=self._house.path(f"signals/{agent.session}"),
             processes=ear.processes,
             env={**self._world.environ, **dict(backend.env), **dict(agent.env)},
+            server=run.server,
         )
         new: list[Signal] = []
         for source in wanted(backend, facts):
@@ -93,6 +99,11 @@ class Ears:
             return None
         ear.told = told.at
         return Limit(told.at, told.until or 0.0, told.text[:200], told.source, told.until is not None)
+
+    def has_mailbox(self, session: str) -> bool:
+        """Has its server answered just now, and do we know which conversation to write to?"""
+        ear = self._ears.get(session)
+        return ear is not None and bool(ear.conversation) and time.time() - ear.answered < PAGE_OLD_S
 
     def _listen(self, ear: _Ear, backend: Backend, facts: Facts, source: Source) -> list[Signal]:
         try:
@@ -145,9 +156,21 @@ class Ears:
             return []
         return _new_lines(ear, ear.found)
 
-    def _page(self, _ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
-        answer = self._pages.ask(source.where)
-        return [answer] if answer is not None else []
+    def _page(self, ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
+        answer = self._pages.ask(source.where, ear.key)
+        if answer is None:
+            return []
+        ear.answered = max(ear.answered, answer[0])
+        return [answer]
+
+
+def server_key(world: World, house: House, session: str, run: Run, variable: str) -> str:
+    """The password of a run's server: ours from its file, a user's own from the environment."""
+    if not run.server:
+        return world.environ.get(variable, "")
+    with suppress(OSError):
+        return world.disk.read(house.path(f"key-{session}")).decode().strip()
+    return ""
 
 
 def _new_lines(ear: _Ear, path: str) -> list[tuple[float, bytes]]:
@@ -186,31 +209,30 @@ _READERS = {
 class Pages:
     """Pages of servers on the loopback, fetched beside the loop: asking never waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, ask: Ask = ask) -> None:
+        self._ask = ask
         self._answers: dict[str, tuple[float, bytes]] = {}
         self._asked: dict[str, float] = {}
         self._busy: set[str] = set()
 
-    def ask(self, address: str) -> tuple[float, bytes] | None:
+    def ask(self, address: str, key: str = "") -> tuple[float, bytes] | None:
         """The newest answer, if it is young enough; a new one is on its way."""
         now = time.monotonic()
         if address not in self._busy and now - self._asked.get(address, -1e9) >= PAGE_S:
             self._busy.add(address)
             self._asked[address] = now
-            threading.Thread(target=self._fetch, args=(address,), daemon=True, name="page").start()
+            threading.Thread(target=self._fetch, args=(address, key), daemon=True, name="page").start()
         answer = self._answers.get(address)
         return answer if answer is not None and time.time() - answer[0] < PAGE_OLD_S else None
 
-    def _fetch(self, address: str) -> None:
-        import urllib.request  # slow to load, and most fleets have no server
-
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy for the loopback
+    def _fetch(self, address: str, key: str) -> None:
         try:
-            with opener.open(address, timeout=PAGE_TIMEOUT_S) as reply:
-                if "json" not in (reply.headers.get("content-type") or ""):
-                    raise ValueError("not JSON")
-                self._answers[address] = (time.time(), reply.read(FILE_CAP))
-        except (OSError, ValueError):
+            answer = self._ask(address, key, None, PAGE_TIMEOUT_S)
+            if answer.json:
+                self._answers[address] = (time.time(), answer.body)
+            else:
+                self._answers.pop(address, None)  # a server that speaks of something else says nothing
+        except OSError:
             self._answers.pop(address, None)  # no server, no word
         finally:
             self._busy.discard(address)

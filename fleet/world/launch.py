@@ -95,6 +95,9 @@ def compose(
     session_id: str = "",
     settings_file: str = "",
     signals_dir: str = "",
+    notify: str = "",
+    port: int = 0,
+    key_file: str = "",
     server_names: frozenset[str],
 ) -> str:
     """The launch script of one agent."""
@@ -107,6 +110,8 @@ def compose(
         "model": model,
         "id": resume_id or session_id,
         "file": settings_file,
+        "port": str(port or ""),
+        "notify": notify,
     }
     flags = _flags(backend, slots, resumes=bool(resume_id))
     if backend.prompt_delivery == "exec":
@@ -133,6 +138,7 @@ def compose(
         signals_dir=signals_dir,
         server_names=server_names,
         command=command,
+        key=(backend.server_key_env, key_file) if key_file else None,
     )
 
 
@@ -224,6 +230,7 @@ def _script(
     clone: str = "",
     preamble: str = "",
     signals_dir: str = "",
+    key: tuple[str, str] | None = None,
 ) -> str:
     ours = {
         "AO_RUN_ID": run,
@@ -245,6 +252,7 @@ def _script(
         *_exports(env),
         *([_READ_ENV_FILE.format(file=quote(env_file))] if env_file else []),
         *_exports({**own_env, **ours}),
+        *([f'export {key[0]}="$(cat {quote(key[1])})"'] if key else []),
         *([clone] if clone else []),
         f"cd {quote(directory)} || exit 72",  # sh says why, in the pane
         *(_with_preamble(preamble, command, os.path.join(fleet.log_dir, "state", f"preamble-{session}"))
@@ -277,6 +285,8 @@ def _flags(backend: Backend, slots: Mapping[str, str], *, resumes: bool) -> list
         (backend.resume_flag, resumes),
         (backend.session_id_flag, bool(slots["id"]) and not resumes),
         (backend.settings_flag, bool(slots["file"])),
+        (backend.notify_flag, bool(slots["notify"])),
+        (backend.port_flag, bool(slots["port"])),
         (backend.remote_control_flag, backend.remote_control),
     )
     chosen = [fill(template, slots) for template, wanted in templates if template and wanted]

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleet.core.actions import Action, Keep, Paste, Press, Remove, Signal, Start
+from fleet.core.actions import Action, Keep, Paste, Post, Press, Remove, Signal, Start
 from fleet.core.codec import to_plain
 from fleet.core.kickoff import continue_line
 from fleet.core.memory import Message, Run
-from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
 from fleet.journal.intents import Intent
@@ -27,6 +27,7 @@ from fleet.world.launch import (
     server_env,
     service_env,
 )
+from fleet.world.mail import Letter
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
@@ -206,6 +207,12 @@ class Performer:
         if told:
             settings = self.house.path(f"settings-{agent.session}.json")
             self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
+        program = ""
+        if backend.notify_flag:
+            from fleet.backends.adapters import notify
+
+            program = notify(backend, signals)
+        port, key = self._server(agent, backend)
         script = compose(
             fleet,
             agent,
@@ -218,6 +225,9 @@ class Performer:
             session_id=chosen,
             settings_file=settings,
             signals_dir=signals,
+            notify=program,
+            port=port,
+            key_file=key,
             server_names=server_names,
         )
         run = Run(
@@ -235,8 +245,19 @@ class Performer:
             tail_of(prompt[-400:]),
             fingerprint(fleet, agent),
             order.cause,
+            f"http://127.0.0.1:{port}" if port else "",
         )
         return run, script
+
+    def _server(self, agent: AgentSpec, backend: Backend) -> tuple[int, str]:
+        """A port for the run's own server and the file of its password; 0: none, or the user's own."""
+        chosen = backend.server or backend.attach or backend.port_flag.split(" ")[0] in backend.flags.split()
+        port = self.world.port() if backend.port_flag and not chosen else 0
+        if not port or not backend.server_key_env:
+            return port, ""
+        key = self.house.path(f"key-{agent.session}")
+        self.world.disk.write(key, f"{self.world.draw()}\n".encode(), sync=False)
+        return port, key
 
     # --- everything else ----------------------------------------------------------------------------
 
@@ -253,6 +274,8 @@ class Performer:
                 return self._paste(action, message)
             case Press():
                 return self._press(action)
+            case Post():
+                return self._post(action, message)
             case Keep():
                 return self._keep(action)
             case Start():
@@ -300,6 +323,27 @@ class Performer:
             return self._stranger(action) or self.world.tmux.press(action.ref, action.keys)
 
         return self._noted("press", action.agent, action.ref.run, action.cause, press)
+
+    def _post(self, action: Post, message: Message | None) -> Done:
+        from fleet.backends import opencode_letters as letters  # the one server that takes letters
+        from fleet.world.ears import server_key
+
+        run = self.records.run(action.ref.session)
+        if message is None or run is None or run.id != action.ref.run:
+            return Done(ok=False, why="the message or the run is not there any more", stale=True)
+        try:
+            text = self.text_of(message)
+        except OSError as error:
+            return Done(ok=False, why=f"{message.file}: {error.strerror}", fatal=True)
+        name = letters.name(message.id, message.at_wall)
+        send, body, look = letters.letter(action.server, action.conversation, name, text)
+        key = server_key(self.world, self.house, action.ref.session, run, action.key_env)
+
+        def post() -> str:
+            self.world.mail.send(Letter(message.id, send, body, look, key, again=message.enters > 1))
+            return ""
+
+        return self._noted("post", action.agent, action.ref.run, action.cause, post)
 
     def _stranger(self, action: Paste | Press) -> str:
         """The agent may have left its pane to a shell since it was seen: then nothing is typed."""

@@ -13,6 +13,7 @@ from fleet.journal.locks import start_of, state_lock
 from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from fleet.world.launch import preflight
+from fleet.world.loopback import free_port
 from fleet.world.ports import Tmux
 from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
@@ -42,6 +43,7 @@ def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
         environ=environ,
         zone=host_zone(),
         uid=os.geteuid(),
+        port=free_port,
         rotate=_rotate,
     )
 

@@ -239,6 +239,11 @@ class Senses:
             return found
         if due or fresh is not None or self.listen:
             self._hear(self._ears, spec, backend, eye, memory, now)
+        found = replace(
+            found,
+            mailbox=self._ears.has_mailbox(spec.session),
+            posted=self._world.mail.outcomes(m.id for m in memory.outbox if m.posted),
+        )
         return _with_word(found, eye, self._ears.new_limit(spec.session), now)
 
     @staticmethod
@@ -340,6 +345,7 @@ class Senses:
             pane.exit_code if pane else None,
             pane.in_mode if pane else None, seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent,
             seen.foreign, seen.server_lost, seen.working, seen.asked, seen.limit, seen.receipt,
+            seen.posted,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False

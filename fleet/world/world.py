@@ -14,11 +14,17 @@ from fleet.journal.events import Events
 from fleet.journal.intents import Intents
 from fleet.journal.requests import Requests
 from fleet.journal.store import Store
+from fleet.world.mail import Mail
 from fleet.world.ports import Clock, Disk, Processes, Tmux
 
 
 def _no_point(_name: str) -> None:
     """Nobody wants to know that we passed here."""
+
+
+def _no_port() -> int:
+    """Where there is no network there is no server either."""
+    return 0
 
 
 def _no_rotation(_path: str) -> None:
@@ -40,6 +46,8 @@ class World:
     environ: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""  # the host's time zone, for banners that name none
     uid: int = -1
+    port: Callable[[], int] = _no_port  # a free port of the loopback; 0 if there is none
+    mail: Mail = field(default_factory=Mail)
     rotate: Callable[[str], None] = _no_rotation  # keep a session's log within bounds
     point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -42,12 +41,6 @@ env_pass = ["LOOP_KEY"]
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Crew:
     """One agent of that CLI. Use as a context: whatever happens, nothing is left behind."""
 
@@ -62,9 +55,6 @@ class Crew:
         self.env |= {k: os.environ[k] for k in ("TMUX_TMPDIR", "AOTEST_RUN") if k in os.environ}
         self.env |= {"CLAUDE_CODE_MAX_RETRIES": "2", "TZ": "Europe/Berlin", "PYTHONDONTWRITEBYTECODE": "1"}
         self.prefix = f"aotest-{os.getpid() % 10000}-{cli}-"
-        if cli == "opencode":
-            port = free_port()
-            backend += f'[backend.opencode]\nflags = "--port {port}"\nserver = "http://127.0.0.1:{port}"\n'
         (root / "agents.toml").write_text(AGENT.format(prefix=self.prefix, cli=cli, backend=backend))
 
     def __enter__(self) -> Self:

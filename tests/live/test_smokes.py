@@ -12,10 +12,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from crew import free_port
 from drill import WAYS
 from rig import Home, installed
 from server import Server
+
+from fleet.world.loopback import free_port
 
 TESTS = Path(__file__).resolve().parents[1]
 

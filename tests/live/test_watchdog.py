@@ -69,6 +69,33 @@ def test_it_comes_up_unattended_and_takes_every_message_exactly_once_idle_or_bus
         assert story.count(f"message {n:03} while busy") == 1, heard
     assert not one.events("agent.died")
     assert not one.events("message.failed")
+    receipts = [event["reason"] for event in one.events("message.confirmed")]
+    if cli == "opencode":  # once there is a conversation, its server takes the words and is asked for them
+        posted = [r for r in receipts if "its server has it" in r or "the CLI reported it" in r]
+        assert len(posted) >= 2 * MANY, receipts
+
+
+def test_codex_says_itself_when_a_turn_is_over(crew):
+    """Notified for this run only: the user's own files stay as they are."""
+    one = crew("codex")
+    settings = one.root / ".codex" / "config.toml"
+    before = settings.read_bytes()
+    one.verb("up")
+    one.until(lambda: len(one.prompts("begin the work")) == 1, "the kickoff arrived")
+    one.settles()
+    spool = one.root / "log" / "state" / "signals" / f"{one.prefix}a"
+    one.tmux("kill-session", "-t", f"={one.prefix}watchdog")
+    one.tmux("send-keys", "-t", f"={one.prefix}a:", "-l", "one more turn")
+    time.sleep(0.5)
+    one.tmux("send-keys", "-t", f"={one.prefix}a:", "Enter")
+    one.until(lambda: list(spool.glob("*.notify")), "codex ran our program")
+    told = [json.loads(path.read_text()) for path in spool.glob("*.notify")]
+    mine = (one.root / "log" / "state" / "a.id").read_text().strip()
+    one.until(
+        lambda: mine in {json.loads(path.read_text())["thread-id"] for path in spool.glob("*.notify")},
+        f"and told of its own thread: {told}",
+    )
+    assert settings.read_bytes() == before
 
 
 @pytest.mark.parametrize("cli", ["claude", "codex"])

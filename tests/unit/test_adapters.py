@@ -248,6 +248,24 @@ def test_only_the_agents_own_thread_may_notify():
     assert said
     assert len(said) < len(rows)
     assert {s.session_id for s in said} == {THREAD}
+    nobody = heading(CODEX, facts=Facts("/x", 0.0))  # which thread is the agent's is not known yet
+    assert [s for row in rows for s in codex_signals.from_notify(nobody, row.encode())] == []
+
+
+@pytest.mark.parametrize("words", ["plain", "-n", 'it\'s "so" $(touch pwned) `x` %s \\n', "é漢\nline"])
+def test_what_codex_runs_after_a_turn_leaves_one_whole_file_in_the_spool(tmp_path, words):
+    spool = tmp_path / "a spool"
+    spool.mkdir()
+    told = json.dumps({"type": "agent-turn-complete", "thread-id": THREAD, "last-assistant-message": words})
+    for where in (spool, tmp_path / "not there"):
+        command = [*codex_signals.notify(str(where)), told]
+        done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
+        assert done.stdout == done.stderr == b""
+    (kept,) = spool.iterdir()
+    assert kept.suffix == codex_signals.spool(CODEX, Facts("/x", 0.0, signals_dir=str(spool)))[0].suffix
+    facts = Facts("/x", 0.0, conversation=THREAD)
+    (signal,) = codex_signals.from_notify(heading(CODEX, facts=facts), kept.read_bytes())
+    assert signal.kind is SignalKind.TURN_ENDED
 
 
 # --- opencode ---------------------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 
 import pytest
 
+from fleet.backends import shipped
+from fleet.backends.adapters import notify
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world import launch
 from fleet.world.shell import fill
@@ -169,6 +172,27 @@ def test_remote_control_and_a_fresh_session_id_are_flags_of_their_own(place):
     assert scene.run()["argv"] == ["--session-id", "u-u-i-d", "--remote-control", "t-builder"]
     scene.compose["resume_id"] = "old"
     assert scene.run()["argv"] == ["--resume", "old", "--remote-control", "t-builder"]
+
+
+def test_a_server_gets_its_port_by_flag_and_its_password_from_a_file(place):
+    """SEC-14: the secret itself is not in the script."""
+    (place / "key").write_text("sesame\n")
+    scene = Scene(place, port_flag="--port {port}", server_key_env="SERVER_KEY")
+    scene.compose |= {"port": 4101, "key_file": str(place / "key")}
+    assert "sesame" not in scene.script()
+    seen = scene.run()
+    assert seen["argv"] == ["--port", "4101"]
+    assert seen["env"]["SERVER_KEY"] == "sesame"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("evil", HOSTILE)
+def test_a_program_to_be_notified_by_arrives_as_one_toml_array(place, shell, evil):
+    """I42."""
+    scene = Scene(place, notify_flag="-c notify={notify}")
+    scene.compose["notify"] = notify(shipped.load("codex"), evil)
+    (_, argument) = scene.run(shell)["argv"]
+    assert tomllib.loads(argument)["notify"][-1] == evil
 
 
 @pytest.mark.parametrize("size", [1, 2, 4095, 119_999, 120_000])

@@ -13,7 +13,7 @@ from fleet.core.memory import AgentMemory, Message, Status
 from fleet.core.record import replace
 from fleet.core.rules.outbox import advance
 from fleet.core.rules.posting import awaits_server, goes_by_server, in_flight, post, settled
-from fleet.core.seen import Reading, ScreenState
+from fleet.core.seen import PaneView, Reading, ScreenState
 
 GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newline
 SHOWN_S = 2.0  # how long the text may take to show up
@@ -135,17 +135,24 @@ def _not_now(case: Case, message: Message) -> str:
         return "it is limited"
     if case.account_until > case.now.wall:
         return "its account is limited"
-    person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
-    if pane.typed_at and case.now.wall - pane.typed_at < person and not posts:
-        return "somebody is typing there"
-    if reading.draft and not _is_ours(message, reading.draft) and not posts:
-        return "somebody's draft stands in the composer"
+    if not posts and (taken := _taken(case, message, pane, reading)):
+        return taken
     if message.kind in OWN or message.kind.startswith("ping"):
         last = memory.typed[-1] if memory.typed else -1e9
         if case.now.steady - last < case.ping_gap:
             return f"typed to it less than {case.ping_gap:.0f} s ago"
         if sum(case.now.steady - t < 60 * case.ping_gap for t in memory.typed) >= HOURLY:
             return "typed to it too often in the last hour"
+    return ""
+
+
+def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> str:
+    """Who has the composer for themselves; empty if nobody has."""
+    person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
+    if pane.typed_at and case.now.wall - pane.typed_at < person:
+        return "somebody is typing there"
+    if reading.draft and not _is_ours(message, reading.draft):
+        return "somebody's draft stands in the composer"
     return ""
 
 

@@ -1,0 +1,87 @@
+"""Letters to the servers of CLIs, carried beside the loop: sending never waits, the outcome is there later.
+
+A letter has a name that the server keeps it under. Whoever carries it asks for that name first if it may be
+there already, and always afterwards: the server's own record is the receipt, not the answer to the request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from fleet.core.record import dataclass
+from fleet.core.seen import Posted
+from fleet.world.loopback import Ask, ask
+
+TIMEOUT_S = 5.0
+LOOKS = 20  # for a letter that was accepted and is not on record yet
+LOOK_S = 0.25
+KEPT = 200  # outcomes that are remembered
+_OK, _MOVED, _GONE, _FAULT = 200, 300, 404, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One message, ready for one server."""
+
+    id: str  # of the message in its outbox
+    send: str  # the address to post to ...
+    body: bytes
+    look: str  # ... and the one at which it can be looked up afterwards
+    key: str = ""
+    again: bool = False  # somebody may have carried it before
+
+
+class Mail:
+    """One for the fleet."""
+
+    def __init__(self, ask: Ask = ask) -> None:
+        self._ask = ask
+        self._outcomes: dict[str, Posted] = {}
+
+    def send(self, letter: Letter) -> None:
+        """Carry it, unless somebody is on the way with it."""
+        if self._outcomes.get(letter.id) is Posted.UNDERWAY:
+            return
+        import threading  # most fleets have no letters
+
+        while len(self._outcomes) >= KEPT:
+            self._outcomes.pop(next(iter(self._outcomes)))
+        self._outcomes[letter.id] = Posted.UNDERWAY
+        threading.Thread(target=self._carry, args=(letter,), daemon=True, name="letter").start()
+
+    def outcomes(self, ids: Iterable[str]) -> tuple[tuple[str, Posted], ...]:
+        """What became of these; one nobody here has carried is left out."""
+        return tuple((name, self._outcomes[name]) for name in ids if name in self._outcomes)
+
+    def _carry(self, letter: Letter) -> None:
+        try:
+            outcome = self._deliver(letter)
+        except OSError:
+            outcome = Posted.UNSURE
+        self._outcomes[letter.id] = outcome
+
+    def _deliver(self, letter: Letter) -> Posted:
+        if letter.again and self._known(letter):
+            return Posted.TAKEN
+        said = self._ask(letter.send, letter.key, letter.body, TIMEOUT_S).status
+        if said == 0 or _MOVED <= said < _FAULT:
+            return Posted.REFUSED
+        return self._recorded(letter, LOOKS if said < _MOVED else 1)  # a fault may have come half way
+
+    def _recorded(self, letter: Letter, looks: int) -> Posted:
+        for n in range(looks):
+            if self._known(letter):
+                return Posted.TAKEN
+            if n + 1 < looks:
+                time.sleep(LOOK_S)
+        return Posted.UNSURE
+
+    def _known(self, letter: Letter) -> bool:
+        """Is it on record? OSError when the server does not say."""
+        answer = self._ask(letter.look, letter.key, None, TIMEOUT_S)
+        if answer.status == _OK and answer.json:
+            return True
+        if answer.status == _GONE:
+            return False
+        raise OSError(f"{letter.look}: {answer.status}")
