@@ -1,10 +1,10 @@
 """Claude Code: JSONL, one line a content block, each with the usage of the whole message.
 
-Usage is found by jumping: only lines that hold the key `"output_tokens"`, which every usage has, are
-decoded, and of those only the fields that are counted. (A long key is found twice as fast as a short one.)
-Quotes inside JSON strings are escaped, so a hit inside a string is possible only at its end; the whole
-line is decoded, so such a hit does no harm. Lines of user turns repeat a
-sub-agent's total under toolUseResult: it is not under message, so it is not counted twice.
+Only lines that hold the key `"output_tokens":`, which every usage has, are decoded, and of those only the
+fields that are counted. (A long key is found faster than a short one.) It is looked for at the line's end
+first, where the CLI writes it. Quotes inside JSON strings are escaped, so a hit inside a string is possible
+only at its end; the whole line is decoded, so such a hit does no harm. Lines of user turns repeat a
+sub-agent's total under toolUseResult: that is not under message, so it is not counted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from zlib import crc32
 
-from fleet.transcripts.entries import Entry, Role, clock, content_text, short_json
+from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, short_json
 from fleet.transcripts.tail import Feed, Ident
 from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, number
 
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits
-_KEY = b'"output_tokens"'
+_KEY = b'"output_tokens":'
+_NEAR_END = 1 << 10  # bytes; what the CLI writes from the usage to the end fits in there
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_LIFETIMES = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")  # cache writes, told apart
+_UNIQUE = "msg_"  # how ids begin that the provider never gives twice; a gateway's may all be the same word
+_ADVICE = "advisor_message"  # another model was asked on the way; the message's own figures leave it out
 
-
-# What is counted of one line: message id, request id, model, day, counts, said by a sub-agent.
+# What is counted of one line: message id, request id, model, day, counts, said by a sub-agent, advice.
 # A plain tuple, because a quarter of a million of them are made for a gigabyte.
-Line = tuple[str, str, str, str, Four, bool]
+Advice = tuple[tuple[str, Four], ...]
+Line = tuple[str, str, str, str, Four, bool, Advice]
 Decode = Callable[[bytearray], Line | None]
 
 
@@ -61,17 +65,45 @@ def lenient(raw: bytes | bytearray) -> Line | None:
         data = json.loads(raw.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
     except (ValueError, RecursionError):
         return None
-    message = data.get("message") if isinstance(data, dict) else None
+    line, side = _speaker(data)
+    message = line.get("message")
     if not isinstance(message, dict) or not isinstance(usage := message.get("usage"), dict):
         return None
     model = _text(message.get("model"))
-    if model == SYNTHETIC or data.get("isApiErrorMessage") is True:
+    if model == SYNTHETIC:
         return None
-    i, o, w, r = (number(usage.get(name)) for name in _USAGE)
-    counts = (i, o, w, r)
-    day = _text(data.get("timestamp"))[:10]
-    side = data.get("isSidechain") is True
-    return _text(message.get("id")), _text(data.get("requestId")), model, day, counts, side
+    model = _at_speed(model, usage.get("speed"))
+    ident, request = _text(message.get("id")), _text(line.get("requestId"))
+    return ident, request, model, day_of(line.get("timestamp")), four(usage), side, _advice(usage)
+
+
+def _speaker(data: Any) -> tuple[dict[str, Any], bool]:
+    """The line itself, or what a sub-agent said within it while it was at work; and whether that is so."""
+    line = data if isinstance(data, dict) else {}
+    progress = line.get("data") if line.get("message") is None else None
+    if isinstance(progress, dict) and isinstance(progress.get("message"), dict):
+        return progress["message"], True
+    return line, line.get("isSidechain") is True
+
+
+def four(usage: dict[str, Any]) -> Four:
+    """Our four of one usage. Cache writes may be told as a sum, by lifetime, or as both."""
+    given, output, write, read = (number(usage.get(name)) for name in _USAGE)
+    lifetimes = usage.get("cache_creation")
+    if isinstance(lifetimes, dict):
+        write = max(write, sum(number(lifetimes.get(name)) for name in _LIFETIMES))
+    return given, output, write, read
+
+
+def _advice(usage: dict[str, Any]) -> Advice:
+    steps = usage.get("iterations")
+    told = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return tuple((_text(step.get("model")), four(step)) for step in told if step.get("type") == _ADVICE)
+
+
+def _at_speed(model: str, speed: Any) -> str:
+    """The fast mode of a model is billed as another one."""
+    return f"{model}-fast" if speed == "fast" else model
 
 
 def _text(value: Any) -> str:
@@ -82,22 +114,22 @@ def quick() -> Decode:
     """A decoder that builds only the counted fields; whatever it does not like goes the lenient way."""
     import msgspec
 
-    # Built by call, not by annotation: with annotations kept as text the library could not resolve them here.
-    usage_row = msgspec.defstruct("usage_row", [(name, int, 0) for name in _USAGE], gc=False)
-    message_row = msgspec.defstruct(
-        "message_row", [("id", str, ""), ("model", str, ""), ("usage", usage_row | None, None)], gc=False
+    def shape(name: str, *fields: Any) -> Any:
+        # Built by call, not by annotation: kept as text, annotations could not be resolved here.
+        return msgspec.defstruct(name, fields, gc=False)
+
+    lifetimes_row = shape("lifetimes_row", *((name, int, 0) for name in _LIFETIMES))
+    usage_row = shape(
+        "usage_row",
+        *((name, int, 0) for name in _USAGE),
+        ("cache_creation", lifetimes_row | None, None),
+        ("speed", str | None, None),
+        ("iterations", msgspec.Raw, msgspec.Raw()),
     )
-    row_type = msgspec.defstruct(
-        "row",
-        [
-            ("message", message_row | None, None),
-            ("requestId", str, ""),
-            ("timestamp", str, ""),
-            ("isSidechain", bool, False),
-            ("isApiErrorMessage", bool, False),
-        ],
-        gc=False,
-    )
+    message_row = shape("message_row", ("id", str, ""), ("model", str, ""), ("usage", usage_row | None, None))
+    line_fields = (("message", message_row | None, None), ("requestId", str, ""), ("timestamp", str, ""))
+    progress_row = shape("progress_row", ("message", shape("said_row", *line_fields) | None, None))
+    row_type = shape("row", *line_fields, ("isSidechain", bool, False), ("data", progress_row | None, None))
     decode: Callable[[Any], Any] = msgspec.json.Decoder(row_type).decode
 
     def line(raw: bytearray) -> Line | None:
@@ -105,78 +137,80 @@ def quick() -> Decode:
             row = decode(raw)
         except (ValueError, RecursionError):
             return lenient(raw)
-        message = row.message
-        if message is None or (usage := message.usage) is None:
+        if row.message is not None:
+            said, side = row, row.isSidechain
+        elif row.data is not None and row.data.message is not None:
+            said, side = row.data.message, True
+        else:
             return None
-        model = message.model
-        if model == SYNTHETIC or row.isApiErrorMessage:
+        message = said.message
+        if message is None or (usage := message.usage) is None or message.model == SYNTHETIC:
             return None
-        counts = (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_creation_input_tokens,
-            usage.cache_read_input_tokens,
-        )
+        given, output = usage.input_tokens, usage.output_tokens
+        write, read = usage.cache_creation_input_tokens, usage.cache_read_input_tokens
+        if (lives := usage.cache_creation) is not None:
+            write = max(write, lives.ephemeral_5m_input_tokens + lives.ephemeral_1h_input_tokens)
+        counts = (given, output, write, read)
         if min(counts) < 0 or max(counts) >= ABSURD:
             return lenient(raw)
-        return message.id, row.requestId, model, row.timestamp[:10], counts, row.isSidechain
+        if usage.iterations and b'"advisor_message"' in bytes(usage.iterations):
+            return lenient(raw)
+        model = message.model if usage.speed is None else _at_speed(message.model, usage.speed)
+        stamp = said.timestamp
+        day = stamp[:10] if stamp[-1:] == "Z" else day_of(stamp)
+        return message.id, said.requestId, model, day, counts, side, ()
 
     return line
 
 
-class Repeat:
-    """Knows the next line of a message whose usage was just counted, without decoding it.
-
-    Such a line has the same message id, and the same bytes from its usage to its request id. Counting it
-    would change nothing. In a conversation of several blocks a message that is most lines.
-    """
-
-    def __init__(self) -> None:
-        self._name = self._tail = b""
-        self._reach = self._back = 0
-
-    def known(self, buffer: bytearray, start: int, hit: int) -> bool:
-        """Whether the line around `hit` is one more of the message learnt last."""
-        if not self._tail or not buffer.startswith(self._tail, hit - self._back):
-            return False
-        return buffer.find(self._name, start, start + self._reach) >= 0
-
-    def learn(self, raw: bytearray, hit: int, line: Line) -> None:
-        """Remember a line of the main conversation; anything spelt otherwise is simply decoded again."""
-        ident, request, *_, side = line
-        self._tail = b""
-        if not ident or not request or side:
-            return
-        self._name, end = f'"id":"{ident}"'.encode(), f'"requestId":"{request}"'.encode()
-        usage, stop = raw.rfind(b'"usage"', 0, hit), raw.find(end, hit)
-        at = raw.find(self._name, 0, usage)
-        if at >= 0 and stop >= 0:
-            self._tail, self._back = bytes(raw[usage : stop + len(end)]), hit - usage
-            self._reach = at + len(self._name) + 64
-
-
 def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
-    """The function a Tail feeds: pours a file's usage into the ledger."""
-    record, add, repeat = ledger.sources[source], ledger.add, Repeat()
+    """The function a Tail feeds: pours a file's usage into the ledger.
+
+    The next line of a message whose usage was just counted is known without decoding it: the same id near
+    its beginning and, as far from its end, the same bytes from usage to request id. Counting it would change
+    nothing, and in a conversation of several blocks a message that is most lines.
+    """
+    record, add = ledger.sources[source], ledger.add
+    known = name = b""
+    reach, near = 0, _NEAR_END
 
     def feed(buffer: bytearray, end: int, offset: int) -> None:
-        find, rfind, position = buffer.find, buffer.rfind, 0
-        while (hit := find(_KEY, position, end)) >= 0:
-            start = rfind(b"\n", position, hit) + 1 or position
-            stop = find(b"\n", hit, end)
-            stop = end if stop < 0 else stop
-            position = stop + 1
-            record.records += 1
-            if repeat.known(buffer, start, hit):
+        nonlocal known, name, reach, near
+        find, rfind, startswith = buffer.find, buffer.rfind, buffer.startswith
+        stop = -1
+        while (start := stop + 1) < end:
+            stop = find(b"\n", start, end)
+            if stop < 0:
+                stop = end
+            at = stop - near
+            if at < start:
+                at = start
+            elif known and startswith(known, at) and find(name, start, min(start + reach, at)) >= 0:
+                continue
+            hit = rfind(_KEY, at, stop)
+            if hit < 0 and (hit := find(_KEY, start, at + len(_KEY))) < 0:
                 continue
             raw = buffer[start:stop]
             line = decode(raw)
-            if line is not None:
-                ident, request, model, day, counts, side = line
-                if not ident:
-                    ident = f"\x00{file}:{offset + start}:{crc32(raw)}"
-                add(source, ident, request, counts, model or UNKNOWN, day or UNKNOWN, side)
-                repeat.learn(raw, hit - start, line)
+            known, near = b"", _NEAR_END
+            if line is None:
+                continue
+            ident, request, model, day, counts, side, advice = line
+            record.records += 1
+            if not ident:
+                ident = f"\x00{file}:{offset + start}:{crc32(raw)}"
+            elif not request and not ident.startswith(_UNIQUE):
+                # The blocks of one message share their prompt, if not their output.
+                ident = f"{ident}\x00{counts[0]},{counts[2]},{counts[3]}"
+            elif request and not side:
+                name, last = b'"id":"%b"' % ident.encode(), b'"requestId":"%b"' % request.encode()
+                usage, close = rfind(b'"usage":', start, hit), find(last, hit, stop)
+                if (at := find(name, start, usage)) >= 0 and close >= 0:
+                    known = bytes(buffer[usage : close + len(last)])
+                    reach, near = at - start + len(name) + 64, stop - usage
+            add(source, ident, request, counts, model or UNKNOWN, day, side)
+            for number_, (adviser, its) in enumerate(advice):
+                add(source, f"{ident}\x00advice {number_}", request, its, adviser or UNKNOWN, day, side)
 
     return feed
 
@@ -194,8 +228,9 @@ def head(lines: Iterator[dict[str, Any]]) -> tuple[str, str]:
 
 def entries(line: dict[str, Any]) -> Iterator[Entry]:
     """The readable events of one line; types that nobody knows yet give none."""
-    kind, at = line.get("type"), clock(line.get("timestamp"))
-    side = line.get("isSidechain") is True
+    kind = line.get("type")
+    line, side = _speaker(line)
+    kind, at = line.get("type", kind), clock(line.get("timestamp"))
     message = line.get("message")
     if kind in ("user", "assistant") and isinstance(message, dict):
         yield from _blocks(line, message, at, side=side)
@@ -221,7 +256,7 @@ def _blocks(
     counts: Counts | None = None
     usage = message.get("usage")
     if isinstance(usage, dict) and not failed:
-        counts = Counts(*(number(usage.get(name)) for name in _USAGE))
+        counts = Counts(*four(usage))
     speaker = Role.USER if line.get("type") == "user" else Role.ASSISTANT
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         if not isinstance(block, dict):

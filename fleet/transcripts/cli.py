@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleet.transcripts.places import sniff
+from fleet.transcripts.places import MESSAGE, sniff
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "agentlog.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(prog="agentlog.py", required=True, metavar="COMMAND")
     render = commands.add_parser("render", help="a transcript as text or as a page")
     render.add_argument("file", metavar="FILE")
     render.add_argument("--html", metavar="OUT", help="write a self-contained page instead")
@@ -122,7 +122,7 @@ def _kind(path: str) -> str:
     if os.path.isdir(path):
         raise Trouble(f"{path}: is a directory; give one transcript (`agentlog.py list` shows them)", 2)
     kind = sniff(path)
-    if not kind:
+    if not kind or kind == MESSAGE:
         raise Trouble(
             f"{path}: is no transcript that can be read; expected JSON lines of claude or codex, opencode's"
             " database, or what `opencode export` prints"
@@ -260,8 +260,11 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _usage(args: argparse.Namespace) -> int:
+    import gc
+
     from fleet.transcripts.totals import jobs_for, own_places, report, summary
 
+    gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs
     prices = None
     if args.cost:
         from fleet.transcripts.price import PriceBook
@@ -272,8 +275,10 @@ def _usage(args: argparse.Namespace) -> int:
     if missing:
         raise Trouble(f"{missing[0]}: there is no such file or directory", 2)
     jobs, unread = jobs_for(args.paths or own_places(os.environ))
-    if args.paths and not jobs:
-        raise Trouble(f"{args.paths[0]}: holds no transcript that can be read")
+    if unread and not jobs:
+        raise Trouble(f"{unread[0]}: is no transcript that can be read")
+    if not jobs:
+        print("no transcript was found", file=sys.stderr)
     document = summary(jobs, args.jobs, prices)
     document["unread"] = unread
     if args.json:

@@ -3,6 +3,10 @@
 The total only grows; the `last` figure beside it is repeated whenever rate limits change, so it is
 never added up. What counts is the step from one total to the next, on the day and model of that moment.
 Cached input is inside input here, and reasoning inside output.
+
+A fork begins with a copy of its parent's lines, under new times. Totals that stand in the parent too, in the
+same order and from before the fork, are the parent's. What compacting took may be missing from the totals:
+then only the record of that one response tells.
 """
 
 from __future__ import annotations
@@ -10,16 +14,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, short_json
+from fleet.core.record import dataclass, field
+from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, short_json
 from fleet.transcripts.tail import Feed
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
 
 KIND = "codex"
-_TOTALS = b'"token_count"'
-_CONTEXT = b'"turn_context"'
+# What a line must hold to say something about tokens or about who used them.
+_TELLING = (b'"token_count"', b'"turn_context"', b'"token_usage_record"', b'"compacted"')
+TREES = ("sessions", "archived_sessions")  # where a home keeps its rollouts
+_NOTHING = (0, 0, 0, 0)
 
 
 def homes(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -30,15 +36,18 @@ def homes(env: Mapping[str, str]) -> tuple[str, ...]:
 
 def _object(raw: bytes | bytearray) -> dict[str, Any]:
     try:
-        data = json.loads(raw.decode("utf-8", "replace"), strict=False)
+        data = json.loads(raw.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 
 
 def _payload(line: dict[str, Any]) -> dict[str, Any]:
-    payload = line.get("payload")
-    return payload if isinstance(payload, dict) else {}
+    return _dict(line.get("payload"))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> str:
@@ -47,9 +56,25 @@ def _text(value: Any) -> str:
 
 def split(usage: dict[str, Any]) -> Four:
     """Our four from the CLI's figures, so that they add up to its own total."""
-    whole, read = number(usage.get("input_tokens")), number(usage.get("cached_input_tokens"))
-    write = number(usage.get("cache_write_input_tokens"))
-    return (max(0, whole - read - write), number(usage.get("output_tokens")), write, read)
+    whole = number(usage.get("input_tokens"))
+    read = min(whole, number(usage.get("cached_input_tokens")))
+    write = min(whole - read, number(usage.get("cache_write_input_tokens")))
+    return (whole - read - write, number(usage.get("output_tokens")), write, read)
+
+
+def _total(line: dict[str, Any]) -> Four | None:
+    """The running total a line tells."""
+    payload = _payload(line)
+    usage = _dict(payload.get("info")).get("total_token_usage")
+    return split(usage) if payload.get("type") == "token_count" and isinstance(usage, dict) else None
+
+
+def _parent(meta: dict[str, Any]) -> str:
+    """The thread this one was copied from, by a person or for a sub-agent."""
+    spawned: Any = meta
+    for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
+        spawned = _dict(spawned).get(key)
+    return _text(meta.get("forked_from_id")) or _text(spawned)
 
 
 @dataclass(slots=True)
@@ -59,58 +84,124 @@ class Thread:
     ledger: Ledger
     source: int
     model: str = ""
-    total: Four = (0, 0, 0, 0)
+    ident: str = ""
+    total: Four = _NOTHING
+    era: int = 0  # how often the CLI began to count anew
+    copied: list[Four] = field(default_factory=list)  # the totals of the parent that are still to come
+    inherits: bool = False  # the first total that is its own stands on what the parent had used
+    asked: dict[str, tuple[Four, Four | None, str]] = field(
+        default_factory=dict
+    )  # responses no total shows yet
+    newest: str = ""  # of those
+    compacted: set[str] = field(default_factory=set)
 
     def restart(self) -> None:
-        """The file is read from its start again; what it repeats is known by instant and total."""
-        self.model, self.total = "", (0, 0, 0, 0)
+        """The file is read from its start again; what it repeats is known by thread and total."""
+        self.__init__(self.ledger, self.source)  # type: ignore[misc]  # as if it were new
 
     def feeder(self) -> Feed:
         return self._feed
 
-    def _feed(self, buffer: bytearray, end: int, _offset: int) -> None:
-        position = 0
-        while (hit := buffer.find(_TOTALS, position, end)) >= 0:
-            self._learn_model(buffer, position, hit)
-            raw, position = _line_at(buffer, hit, end)
-            self._count(_object(raw))
-        self._learn_model(buffer, position, end)
+    def _feed(self, buffer: bytearray, end: int, offset: int) -> None:
+        start = 0
+        while start < end:
+            stop = buffer.find(b"\n", start, end)
+            stop = end if stop < 0 else stop
+            if not offset + start or any(buffer.find(word, start, stop) >= 0 for word in _TELLING):
+                self._line(_object(buffer[start:stop]))
+            start = stop + 1
 
-    def _learn_model(self, buffer: bytearray, start: int, end: int) -> None:
-        """The newest turn context before `end` says which model answers from there on."""
-        while (hit := buffer.rfind(_CONTEXT, start, end)) >= 0:
-            line = _object(_line_at(buffer, hit, len(buffer))[0])
-            if line.get("type") == "turn_context":
-                self.model = _text(_payload(line).get("model")) or self.model
-                return
-            end = hit
+    def _line(self, line: dict[str, Any]) -> None:
+        kind, payload = line.get("type"), _payload(line)
+        if kind == "session_meta":
+            self._begin(line, payload)
+        elif kind == "turn_context":
+            self.model = _text(payload.get("model")) or self.model
+        elif kind == "token_usage_record":
+            self._ask(line, payload)
+        elif kind == "compacted":
+            self.compacted.add(_text(payload.get("compaction_response_id")))
+            self._settle(_text(payload.get("compaction_response_id")))
+        elif (total := _total(line)) is not None and total != self.total:
+            self._count(line, total)
 
-    def _count(self, line: dict[str, Any]) -> None:
-        payload = _payload(line)
-        info = payload.get("info")
-        usage = info.get("total_token_usage") if isinstance(info, dict) else None
-        if payload.get("type") != "token_count" or not isinstance(usage, dict):
-            return
-        total = split(usage)
+    def _begin(self, line: dict[str, Any], meta: dict[str, Any]) -> None:
+        self.ident = _text(meta.get("id")) or _text(meta.get("session_id"))
+        if parent := _parent(meta):
+            path = self.ledger.sources[self.source].path
+            self.copied = history(path, parent, clock(line.get("timestamp")))
+            self.inherits = True
+
+    def _count(self, line: dict[str, Any], total: Four) -> None:
         if sum(total) < sum(self.total):
-            self.total = (0, 0, 0, 0)  # the CLI began to count anew
-        step = tuple(max(0, now - then) for now, then in zip(total, self.total, strict=True))
+            self.total, self.era = _NOTHING, self.era + 1  # the CLI began to count anew
+        a, b, c, d = (max(0, now - then) for now, then in zip(total, self.total, strict=True))
         self.total = total
-        if any(step):
-            instant = _text(line.get("timestamp"))
-            name = f"codex\x00{instant}\x00{total}"
-            day = instant[:10] or UNKNOWN
-            counts = (step[0], step[1], step[2], step[3])
+        if self.copied and self.copied.pop(0) == total:
+            return
+        self.copied.clear()
+        info = _dict(_payload(line).get("info"))
+        last = split(_dict(info.get("last_token_usage")))
+        if self.inherits and any(last):
+            a, b, c, d = last
+        self.inherits = False
+        self.model = _text(info.get("model")) or self.model
+        if (latest := self.asked.get(self.newest)) and (latest[0] == (a, b, c, d) or latest[1] == total):
+            del self.asked[self.newest]
+        instant = _text(line.get("timestamp"))
+        self._add(f"{self.ident or instant}\x00{self.era}\x00{total}", (a, b, c, d), day_of(instant))
+
+    def _ask(self, line: dict[str, Any], payload: dict[str, Any]) -> None:
+        """One response's usage. Mostly a total follows; if not, it counts where it compacted the thread."""
+        ident = self.newest = _text(payload.get("response_id"))
+        usage, whole = split(_dict(payload.get("usage"))), payload.get("thread_token_usage")
+        after = split(whole) if isinstance(whole, dict) else None
+        if ident and any(usage) and after != self.total:
+            self.asked[ident] = usage, after, day_of(line.get("timestamp"))
+            self._settle(ident)
+
+    def _settle(self, ident: str) -> None:
+        if ident in self.compacted and ident in self.asked:
+            usage, _, day = self.asked.pop(ident)
+            self._add(ident, usage, day)
+
+    def _add(self, name: str, counts: Four, day: str) -> None:
+        if any(counts):
             self.ledger.sources[self.source].records += 1
-            self.ledger.add(self.source, name, "", counts, self.model or UNKNOWN, day)
+            self.ledger.add(self.source, f"codex\x00{name}", "", counts, self.model or UNKNOWN, day)
 
 
-def _line_at(buffer: bytearray, hit: int, end: int) -> tuple[bytearray, int]:
-    """The line around a hit, and where the next one begins."""
-    start = buffer.rfind(b"\n", 0, hit) + 1
-    stop = buffer.find(b"\n", hit, end)
-    stop = end if stop < 0 else stop
-    return buffer[start:stop], stop + 1
+def history(path: str, parent: str, until: float | None) -> list[Four]:
+    """The totals of a thread up to an instant, each once; none when its rollout is not near this one."""
+    found: list[Four] = []
+    for line in _rollout(path, parent):
+        at, total = clock(line.get("timestamp")), _total(line)
+        if until is not None and at is not None and at > until:
+            break
+        if total is not None and found[-1:] != [total] and (found or any(total)):
+            found.append(total)
+    return found
+
+
+def _rollout(path: str, thread: str) -> Iterator[dict[str, Any]]:
+    """The lines of a thread's own file, which is named after it and lies in the same tree."""
+    folder = os.path.dirname(os.path.abspath(path))
+    tree = next((up for up in _ups(folder) if os.path.basename(up) in TREES), folder)
+    for root, _, names in os.walk(tree):
+        for name in names:
+            if name.endswith(f"{thread}.jsonl") and os.path.join(root, name) != os.path.abspath(path):
+                try:
+                    with open(os.path.join(root, name), "rb") as handle:
+                        yield from (_object(line) for line in handle if _TELLING[0] in line)
+                except OSError:
+                    continue
+                return
+
+
+def _ups(folder: str) -> Iterator[str]:
+    while folder != os.path.dirname(folder):
+        yield folder
+        folder = os.path.dirname(folder)
 
 
 def head(lines: Iterator[dict[str, Any]]) -> tuple[str, str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fleet.transcripts.usage import Counts
+from fleet.core.record import dataclass
+from fleet.transcripts.usage import UNKNOWN, Counts
 
 USAGE = "usage"  # the text of an event that tells tokens and nothing else
 
@@ -54,6 +54,17 @@ def clock(value: Any) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def day_of(value: Any) -> str:
+    """The day of an instant in universal time, as its records are compared: by name."""
+    if isinstance(value, str) and value.endswith("Z"):
+        return value[:10]
+    at = clock(value)
+    try:
+        return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return UNKNOWN
 
 
 def content_text(content: Any) -> str:

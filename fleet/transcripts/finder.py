@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from fleet.core.record import dataclass
 from fleet.transcripts import claude, codex
 from fleet.transcripts.places import Wanted, describe
 from fleet.transcripts.tail import Ident

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -113,6 +112,8 @@ class Follower:
         return [name] if name else []
 
     def _databases(self, tell: Tell) -> None:
+        import sqlite3
+
         homes = (home for a in self._wanted if a.kind == opencode.KIND for home in a.homes)
         for path in dict.fromkeys(map(opencode.database, homes)):
             if not os.path.exists(path):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from fleet.core.record import dataclass, field
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.finder import Finder
 from fleet.transcripts.places import SHARED, Wanted, describe, mentions, owner

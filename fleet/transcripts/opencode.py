@@ -1,5 +1,7 @@
 """opencode: one SQLite database for all projects, or the JSON that `opencode export` prints.
 
+Older versions kept a JSON file a message (`storage/message/<session>/<message>.json`); those are counted too.
+
 The database belongs to the running CLI. It is opened read-only and each look is one short query, so a
 writer is never made to wait; a busy or half-made database is simply looked at again at the next sweep.
 Reasoning stands beside output here; both are billed as output, so both are counted as output.
@@ -9,16 +11,16 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
-from fleet.transcripts.entries import Entry, Role, clock, content_text, short_json
+from fleet.core.record import dataclass, field
+from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, short_json
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Source, number
+
+if TYPE_CHECKING:
+    import sqlite3
 
 KIND = "opencode"
 _PATIENCE_S = 0.2
@@ -39,6 +41,9 @@ def database(home: str) -> str:
 
 def connect(path: str) -> sqlite3.Connection:
     """Read-only, whatever the file is; never creates one."""
+    import sqlite3
+    from urllib.parse import quote
+
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_PATIENCE_S)
 
 
@@ -46,10 +51,13 @@ def split(tokens: Any) -> Four:
     """Our four from a message's tokens."""
     if not isinstance(tokens, dict):
         return (0, 0, 0, 0)
-    cache = tokens.get("cache")
-    cache = cache if isinstance(cache, dict) else {}
-    output = number(tokens.get("output")) + number(tokens.get("reasoning"))
-    return (number(tokens.get("input")), output, number(cache.get("write")), number(cache.get("read")))
+    cache = _object(tokens.get("cache"))
+    given, output = number(tokens.get("input")), number(tokens.get("output"))
+    write, read = number(cache.get("write")), number(cache.get("read"))
+    reasoning, total = number(tokens.get("reasoning")), number(tokens.get("total"))
+    if given + output + write + read != total:  # else some provider told reasoning as part of its output
+        output += reasoning
+    return (given, output, write, read)
 
 
 def _text(value: Any) -> str:
@@ -72,12 +80,17 @@ def _time(info: dict[str, Any], key: str = "created") -> float | None:
 def count_message(ledger: Ledger, source: int, ident: str, info: dict[str, Any]) -> None:
     """Pour one message's usage into the ledger; it may come again with more tokens."""
     counts = split(info.get("tokens"))
-    if info.get("role") != "assistant" or not any(counts):
+    if info.get("role", "assistant") != "assistant" or not any(counts):
         return
-    at = _time(info)
-    day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") if at else UNKNOWN
+    day = day_of(_object(info.get("time")).get("created"))
     ledger.sources[source].records += 1
-    ledger.add(source, f"opencode\x00{ident}", "", counts, _text(info.get("modelID")) or UNKNOWN, day)
+    ledger.add(source, f"opencode\x00{ident}", "", counts, _model(info) or UNKNOWN, day)
+
+
+def _model(info: dict[str, Any]) -> str:
+    """The model's name, wherever that version keeps it."""
+    model = _object(info.get("model"))
+    return _text(info.get("modelID")) or _text(model.get("modelID")) or _text(model.get("id"))
 
 
 @dataclass(slots=True)
@@ -87,7 +100,7 @@ class Store:
     path: str
     ledger: Ledger
     stamp: tuple[tuple[int, int, int], ...] = ()
-    newest: int = 0  # the latest time_updated seen
+    newest: dict[str, int] = field(default_factory=dict)  # the latest time_updated seen, by table
     sources: dict[str, int] = field(default_factory=dict)
 
     def sweep(self) -> None:
@@ -95,10 +108,15 @@ class Store:
         stamp = _stamp(self.path)
         if not stamp or stamp == self.stamp:
             return
+        import sqlite3
+
         try:
             with closing(connect(self.path)) as connection:
-                self._sessions(connection)
-                self._messages(connection)
+                if {"directory", "parent_id"} <= _columns(connection, "session"):
+                    self._sessions(connection)
+                for table in ("message", "session_message"):
+                    if columns := _columns(connection, table):
+                        self._messages(connection, table, columns)
         except sqlite3.Error:
             return
         self.stamp = stamp
@@ -110,17 +128,31 @@ class Store:
                 family = (
                     self.ledger.sources[self.sources[parent]].session if parent in self.sources else ident
                 )
-                found = Source(f"{self.path}#{ident}", KIND, family, _text(directory))
-                self.sources[ident] = self.ledger.source(found)
+                self._source(ident, family, _text(directory))
 
-    def _messages(self, connection: sqlite3.Connection) -> None:
-        query = "select id, session_id, time_updated, data from message where time_updated >= ?"
-        newest = self.newest
-        for ident, session, updated, data in connection.execute(query, (self.newest - OVERLAP_MS,)):
-            newest = max(newest, number(updated))
-            if session in self.sources:
-                count_message(self.ledger, self.sources[session], ident, _object(data))
-        self.newest = newest
+    def _source(self, ident: str, family: str, directory: str = "") -> int:
+        found = Source(f"{self.path}#{ident}", KIND, family, directory)
+        self.sources[ident] = number_ = self.ledger.source(found)
+        return number_
+
+    def _messages(self, connection: sqlite3.Connection, table: str, columns: set[str]) -> None:
+        updated = "time_updated" if "time_updated" in columns else "0"
+        role = "type" if "type" in columns else "null"
+        query = f"select id, session_id, {updated}, {role}, data from {table} where {updated} >= ?"  # noqa: S608
+        newest = self.newest.get(table, 0)
+        since = newest - OVERLAP_MS if newest else 0
+        for ident, session, changed, kind, data in connection.execute(query, (since,)):
+            newest = max(newest, number(changed))
+            source = self.sources.get(session)
+            if source is None:  # its session is gone; what it used is not
+                source = self._source(session, session)
+            count_message(self.ledger, source, ident, {**({"role": kind} if kind else {}), **_object(data)})
+        self.newest[table] = newest
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    """What a table holds in this version; nothing when there is no such table."""
+    return {row[1] for row in connection.execute(f"pragma table_info({table})")}
 
 
 def _stamp(path: str) -> tuple[tuple[int, int, int], ...]:
@@ -196,6 +228,12 @@ def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
         count_message(ledger, source, _text(told.get("id")) or f"{path}:{index}", told)
 
 
+def count_file(ledger: Ledger, path: str, info: dict[str, Any]) -> None:
+    """Pour one message that is a file of its own into the ledger."""
+    source = ledger.source(Source(path, KIND, _text(info.get("sessionID"))))
+    count_message(ledger, source, _text(info.get("id")) or path, info)
+
+
 def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
     """The readable events of one part of a message."""
     kind, state = part.get("type"), _object(part.get("state"))
@@ -203,7 +241,7 @@ def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
     at = _time(part, "start") or _time(state, "start") or _time(info)
     counts = Counts(*split(info.get("tokens"))) if speaker is Role.ASSISTANT else None
     counts = counts if counts and counts.total else None
-    model, ident = _text(info.get("modelID")), _text(info.get("id"))
+    model, ident = _model(info), _text(info.get("id"))
     if kind == "text" and _text(part.get("text")):
         yield Entry(at, speaker, _text(part.get("text")), "", None, counts, model, ident)
     elif kind == "reasoning" and _text(part.get("text")):

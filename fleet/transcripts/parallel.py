@@ -33,14 +33,15 @@ def _deal(jobs: Sequence[Job], hands: int) -> list[list[Job]]:
     """Largest first, each to the hand that holds least."""
     shares: list[list[Job]] = [[] for _ in range(hands)]
     weights = [0] * hands
-    for size, job in sorted(((_size(job[0]), job) for job in jobs), reverse=True):
+    for size, job in sorted(((size_of(job[0]), job) for job in jobs), reverse=True):
         lightest = weights.index(min(weights))
         shares[lightest].append(job)
         weights[lightest] += size + 1
     return shares
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Of a file, in bytes; one that is gone has none."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -8,14 +8,14 @@ shared.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fleet.core.record import dataclass, field
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.usage import Source
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
     from fleet.core.model import Fleet
 
 HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
+_GLANCE = 1 << 14  # mostly this much tells
 SHARED = "(shared)"  # cannot be the name of an agent
 EXPORT = "opencode-export"
+MESSAGE = "opencode-message"  # one message of the store of older versions, a file each
 
 _HOMES: Mapping[str, Callable[[Mapping[str, str]], tuple[str, ...]]] = {
     claude.KIND: claude.homes,
@@ -57,14 +59,14 @@ class Wanted:
         return (self.directory,) if real == self.directory else (self.directory, real)
 
 
-def head_bytes(path: str) -> bytes:
+def head_bytes(path: str, size: int = HEAD_BYTES) -> bytes:
     """The opening of a file; nothing when it cannot be read. A pipe in a file's place is never waited for."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
-        return os.pread(handle, HEAD_BYTES, 0)
+        return os.pread(handle, size, 0)
     except OSError:
         return b""
     finally:
@@ -73,7 +75,7 @@ def head_bytes(path: str) -> bytes:
 
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
     """The JSON objects among some lines; everything else is passed over."""
-    for line in raw.split(b"\n"):
+    for line in io.BytesIO(raw):  # a line at a time: mostly the first one tells all
         try:
             data = json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
         except (ValueError, RecursionError):
@@ -84,7 +86,16 @@ def objects(raw: bytes) -> Iterator[dict[str, Any]]:
 
 def sniff(path: str) -> str:
     """The format of a file, by its content; empty when it is none that we can read."""
-    raw = head_bytes(path)
+    raw = head_bytes(path, _GLANCE)
+    kind = _told_by(raw)
+    if not kind and len(raw) == _GLANCE:
+        raw = head_bytes(path)
+        kind = _told_by(raw)
+    return kind or _sniff_long(raw)
+
+
+def _told_by(raw: bytes) -> str:
+    """What the first line that says something says."""
     if raw.startswith(b"SQLite format 3\x00"):
         return opencode.KIND
     for line in objects(raw):
@@ -92,17 +103,21 @@ def sniff(path: str) -> str:
             return codex.KIND
         if "messages" in line and "info" in line:
             return EXPORT
+        if "sessionID" in line and "role" in line:
+            return MESSAGE
         if "sessionId" in line or "message" in line or line.get("type") == "summary":
             return claude.KIND
-    return _sniff_long(raw)
+    return ""
 
 
 def _sniff_long(raw: bytes) -> str:
-    """No whole line within the head: a pretty-printed export, or a first line that is huge."""
+    """No whole line within the head: a pretty-printed document, or a first line that is huge."""
     if raw.lstrip()[:1] != b"{":
         return ""
     if b'"messages"' in raw and b'"info"' in raw and b'"projectID"' in raw:
         return EXPORT
+    if b'"sessionID"' in raw and b'"role"' in raw and b'"messageID"' not in raw:
+        return MESSAGE
     if b'"payload"' in raw:
         return codex.KIND
     return claude.KIND if b'"sessionId"' in raw or b'"message"' in raw else ""
@@ -110,7 +125,9 @@ def _sniff_long(raw: bytes) -> str:
 
 def describe(path: str, kind: str) -> Source:
     """A file as a source: the session and directory that its first lines name."""
-    session, cwd = _HEADS[kind](objects(head_bytes(path))) if kind in _HEADS else ("", "")
+    session, cwd = _HEADS[kind](objects(head_bytes(path, _GLANCE))) if kind in _HEADS else ("", "")
+    if kind in _HEADS and not cwd:
+        session, cwd = _HEADS[kind](objects(head_bytes(path)))
     if kind == claude.KIND:
         session = claude.session_of(path)
     return Source(path, kind, session, cwd)
@@ -124,6 +141,8 @@ def mentions(source: Source, signature: str) -> bool:
 
 
 def _first_words(source: Source) -> bytes:
+    import sqlite3
+
     path, _, session = source.path.rpartition("#")
     query = "select data from part where session_id = ? order by time_created limit 20"
     try:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 
+from fleet.core.record import dataclass, field, replace
 from fleet.core.text import for_display, redact
 from fleet.transcripts.entries import USAGE, Entry, Role
 from fleet.transcripts.page import document

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from fleet.core.record import dataclass
 from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 

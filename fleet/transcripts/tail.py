@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from fleet.core.record import dataclass
 
 BLOCK = 1 << 20  # fits the processor's cache, which is worth more than fewer system calls
 _SEAL = 64  # bytes before the offset that must still be there

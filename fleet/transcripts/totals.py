@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.finder import files_below
-from fleet.transcripts.parallel import Job, read_all
-from fleet.transcripts.places import EXPORT, sniff
+from fleet.transcripts.parallel import Job, read_all, size_of
+from fleet.transcripts.places import EXPORT, MESSAGE, sniff
 from fleet.transcripts.report import shown
+from fleet.transcripts.tail import ident_of
 from fleet.transcripts.tokenlog import sum_costs
-from fleet.transcripts.usage import FIELDS, Counts, Ledger, sum_counts
+from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
 if TYPE_CHECKING:
     from fleet.transcripts.price import PriceBook
@@ -25,8 +27,9 @@ _WORTH_A_PROCESS = 64 << 20  # bytes; below that a second process costs more tha
 def own_places(env: Mapping[str, str]) -> list[str]:
     """Where the CLIs keep their transcripts on this machine."""
     places = [os.path.join(home, "projects") for home in claude.homes(env)]
-    places += [os.path.join(home, "sessions") for home in codex.homes(env)]
+    places += [os.path.join(home, tree) for home in codex.homes(env) for tree in codex.TREES]
     places += [opencode.database(home) for home in opencode.homes(env)]
+    places += [os.path.join(home, "storage", "message") for home in opencode.homes(env)]
     return [place for place in places if os.path.exists(place)]
 
 
@@ -34,27 +37,31 @@ def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
     """Files with their format, each file once, and those whose format nobody knows."""
     jobs, unread, seen = [], [], set()
     for path in files_below(paths):
-        real = os.path.realpath(path)
-        if real in seen:
+        try:
+            stat = os.stat(path)
+        except OSError:
+            continue  # a link to nowhere
+        if (ident := ident_of(stat)) in seen:
             continue
-        seen.add(real)
+        seen.add(ident)
         kind = sniff(path)
         if kind:
             jobs.append((path, kind))
-        elif path.endswith(".jsonl") and os.path.isfile(path) and os.path.getsize(path):
+        elif path.endswith(".jsonl") and S_ISREG(stat.st_mode) and stat.st_size:
             unread.append(path)
     return jobs, unread
 
 
 def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> dict[str, Any]:
     """Totals, and the same by model, day and kind of CLI."""
-    size = sum(os.path.getsize(path) for path, _ in jobs)
+    size = sum(size_of(path) for path, _ in jobs)
     if processes <= 0:
         processes = min(os.cpu_count() or 1, 1 + size // _WORTH_A_PROCESS, 8)
-    lines = [job for job in jobs if job[1] != EXPORT]
+    lines = [job for job in jobs if job[1] not in _DOCUMENTS]
     ledger = read_all(lines, processes, fast=size > _WORTH_MSGSPEC).ledger
-    for path in (path for path, kind in jobs if kind == EXPORT):
-        _add_export(ledger, path)
+    for path, kind in jobs:
+        if kind in _DOCUMENTS:
+            _DOCUMENTS[kind](ledger, path, _document(path))
     models: dict[str, Counts] = {}
     days: dict[str, Counts] = {}
     kinds: dict[str, Counts] = {}
@@ -78,14 +85,16 @@ def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> di
     return document
 
 
-def _add_export(ledger: Ledger, path: str) -> None:
+_DOCUMENTS = {EXPORT: opencode.count_export, MESSAGE: opencode.count_file}
+
+
+def _document(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as handle:
             document = json.loads(handle.read().decode("utf-8", "replace"))
-    except (OSError, ValueError):
-        return
-    if isinstance(document, dict):
-        opencode.count_export(ledger, path, document)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def report(document: dict[str, Any]) -> Iterator[str]:

@@ -12,8 +12,9 @@ Figures are kept in cells (source, model, day): whoever asks adds up the cells i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from fleet.core.record import dataclass, field
 
 ABSURD = 1 << 53  # no count is this large; what is, was not written by a CLI
 UNKNOWN = "unknown"  # a model or day the record does not name
@@ -108,13 +109,6 @@ Four = tuple[int, int, int, int]  # counts while they are being added up: Counts
 _Best = tuple[int, str, Four, int, list[int]]  # total, request, counts, source, the cell it was poured into
 
 
-def _pour(cell: list[int], counts: Four, sign: int) -> None:
-    cell[0] += sign * counts[0]
-    cell[1] += sign * counts[1]
-    cell[2] += sign * counts[2]
-    cell[3] += sign * counts[3]
-
-
 @dataclass(slots=True)
 class Ledger:
     """Every message once, summed by source, model and day."""
@@ -148,7 +142,8 @@ class Ledger:
             if known[1] != _SIDE:
                 ident = f"{ident}\x00{request}"
                 known = self._best.get(ident)
-        total = sum(counts)
+        given, output, write, read = counts
+        total = given + output + write + read
         if known is not None and known[1] == request and not self._beats(total, counts, source, known):
             return
         place = (source, model, day)
@@ -156,15 +151,21 @@ class Ledger:
         if cell is None:
             cell = self.cells[place] = [0, 0, 0, 0]
         if known is not None:
-            _pour(known[4], known[2], -1)
+            for index, size in enumerate(known[2]):
+                known[4][index] -= size
         self._best[ident] = (total, request, counts, source, cell)
-        _pour(cell, counts, 1)
+        cell[0] += given
+        cell[1] += output
+        cell[2] += write
+        cell[3] += read
 
     def _beats(self, total: int, counts: Four, source: int, known: _Best) -> bool:
-        """Most tokens; between equals the choice must not depend on which was read first."""
-        if total != known[0] or source == known[3]:
+        """Most tokens; between equals the dearer; the choice must not depend on which was read first."""
+        if total != known[0]:
             return total > known[0]
-        return (counts, self.sources[known[3]].path) > (known[2], self.sources[source].path)
+        if counts != known[2]:
+            return (counts[1], counts[2], counts) > (known[2][1], known[2][2], known[2])
+        return source != known[3] and self.sources[known[3]].path > self.sources[source].path
 
     def dump(self) -> list[tuple[int, str, str, Four, str, str, bool]]:
         """Every counted message as the arguments of `add`, for another process to take over."""

@@ -15,9 +15,24 @@ from fleet.transcripts.meter import Meter
 from fleet.transcripts.places import EXPORT, describe, sniff
 from fleet.transcripts.tail import Tail, ident_of
 from fleet.transcripts.usage import Counts, Ledger
-from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
+from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 LINE = claude_line
+
+
+def _requestless(ident, given, output):
+    """A line as some gateways leave it: no request id."""
+    line = claude_line(ident, None, output)
+    return line.replace(b'"input_tokens":1', f'"input_tokens":{given}'.encode())
+
+
+def _progress(output):
+    """What a sub-agent said, as a line of the conversation that waits for it."""
+    said = json.loads(claude_line("p", "q", output))
+    line = {"type": "progress", "sessionId": "s", "data": {"type": "agent_progress", "message": said}}
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
 BOTH = pytest.mark.parametrize("fast", [True, False], ids=["msgspec", "json"])
 
 
@@ -97,6 +112,61 @@ def test_opencode_is_read_while_a_writer_holds_the_database(database):
     assert meter.ledger.total() == Counts(1400, 310, 0, 800)
 
 
+def test_opencode_messages_whose_session_is_gone_still_count(database):
+    path, connection = database
+    connection.execute("pragma foreign_keys=off")
+    connection.execute("delete from session")
+    connection.commit()
+    assert counted(path, "opencode").total() == Counts(1400, 110, 0, 800)
+
+
+def opencode_message(ident, **over):
+    tokens = {"input": 100, "output": 10, "reasoning": 5, "cache": {"read": 50, "write": 7}}
+    return {"id": ident, "sessionID": "ses_1", "role": "assistant", "modelID": "m", "tokens": tokens, **over}
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("message", "id, session_id, data"),
+        ("message", "id, session_id, time_updated, data"),
+        ("session_message", "id, session_id, type, time_created, data"),
+    ],
+)
+def test_opencode_stores_of_other_versions_count_too(tmp_path, table, columns):
+    names = columns.split(", ")
+    told = opencode_message("msg_1", model={"id": "m", "providerID": "p"})
+    del told["modelID"], told["role"]
+    cells = {"id": "msg_1", "session_id": "ses_1", "type": "assistant", "data": json.dumps(told)}
+    path = tmp_path / "opencode.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"create table {table} ({columns})")
+        marks = ", ".join("?" for _ in names)
+        connection.execute(f"insert into {table} values ({marks})", [cells.get(name, 1) for name in names])
+        if "type" in names:
+            cells |= {"id": "msg_2", "type": "user"}
+            connection.execute(
+                f"insert into {table} values ({marks})", [cells.get(name, 1) for name in names]
+            )
+    connection.close()
+    assert by_model(counted(path, "opencode")) == {"m": Counts(100, 15, 7, 50)}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "output"),
+    [
+        ({"output": 10, "reasoning": 5}, 15),
+        ({"output": 10, "reasoning": 5, "total": 15}, 15),
+        ({"output": 10, "reasoning": 5, "total": 10}, 10),
+        ({"output": 10, "reasoning": None, "total": "?"}, 10),
+        ({"output": 10, "cache": None}, 10),
+        (None, 0),
+    ],
+)
+def test_opencode_reasoning_counts_once(tokens, output):
+    assert opencode.split(tokens)[1] == output
+
+
 def test_opencode_without_a_database_is_no_database(tmp_path):
     path = tmp_path / "opencode.db"
     store = opencode.Store(str(path), Ledger())
@@ -140,7 +210,18 @@ def test_opencode_without_a_database_is_no_database(tmp_path):
             b'{"type":"user","toolUseResult":{"usage":{"output_tokens":99}}}\n',
             0,
         ),
-        ("an API error with figures", claude_line(isApiErrorMessage=True), 0),
+        ("an API error with figures", claude_line(isApiErrorMessage=True), 10),
+        ("what the CLI wrote itself", claude_line().replace(b"claude-opus-4-8", b"<synthetic>"), 0),
+        ("a gateway's one id for all", _requestless("gw", 5, 9) + _requestless("gw", 7, 9), 18),
+        ("blocks of a gateway's message", _requestless("gw", 5, 1) + _requestless("gw", 5, 9), 9),
+        ("no request id, a prompt that grew", _requestless("msg_1", 5, 1) + _requestless("msg_1", 7, 9), 9),
+        ("a sub-agent's step, told by its parent", _progress(77), 77),
+        (
+            "the same, and again in its own file",
+            _progress(3) + claude_line("p", "q", 77, isSidechain=True),
+            77,
+        ),
+        ("a step that is no message", _progress(77).replace(b'"message":{"id"', b'"note":{"id"'), 0),
         (
             "a key inside a text",
             claude_line().replace(b'"content":[]', rb'"content":["the \"output_tokens"]'),
@@ -178,6 +259,81 @@ def test_lines_that_are_passed_over_undecoded_would_have_added_nothing(tmp_path,
     assert counted(path, "claude", fast=fast).total().output == expected
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"cache_creation_input_tokens": 7}, 7),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}}, 7),
+        ({"cache_creation_input_tokens": 7, "cache_creation": {"ephemeral_5m_input_tokens": 7}}, 7),
+        ({"cache_creation_input_tokens": 7, "cache_creation": {}}, 7),
+        ({"cache_creation_input_tokens": 7, "cache_creation": None}, 7),
+        ({"cache_creation_input_tokens": None, "cache_creation": {"ephemeral_1h_input_tokens": 7}}, 7),
+    ],
+)
+def test_cache_writes_told_by_lifetime_are_not_added_to_their_sum(tmp_path, fast, usage, expected):
+    path = tmp_path / "s.jsonl"
+    line = json.loads(claude_line())
+    line["message"]["usage"] = {"output_tokens": 1, **usage}
+    path.write_text(json.dumps(line))
+    assert counted(path, "claude", fast=fast).total() == Counts(output=1, cache_write=expected)
+
+
+@BOTH
+def test_the_model_that_was_asked_for_advice_is_billed_beside_the_message(tmp_path, fast):
+    path = tmp_path / "s.jsonl"
+    line = json.loads(claude_line())
+    asked = {"type": "advisor_message", "model": "adviser", "input_tokens": 100, "output_tokens": 20}
+    line["message"]["usage"]["iterations"] = [{"type": "message", "model": None, "output_tokens": 10}, asked]
+    path.write_text((json.dumps(line) + "\n") * 2)
+    found = by_model(counted(path, "claude", fast=fast))
+    assert found == {"claude-opus-4-8": Counts(1, 10, 2, 3), "adviser": Counts(100, 20)}
+
+
+@BOTH
+def test_the_fast_mode_of_a_model_is_billed_as_another_one(tmp_path, fast):
+    path = tmp_path / "s.jsonl"
+    speeds = (b'"standard"', b"null", b'"fast"')
+    marked = [
+        LINE(str(n)).replace(b'"usage":{', b'"usage":{"speed":' + speed + b",")
+        for n, speed in enumerate(speeds)
+    ]
+    path.write_bytes(b"".join(marked))
+    found = by_model(counted(path, "claude", fast=fast))
+    assert {model: counts.output for model, counts in found.items()} == {
+        "claude-opus-4-8": 20,
+        "claude-opus-4-8-fast": 10,
+    }
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("stamp", "day"),
+    [
+        ("2026-11-16T23:59:59.999Z", "2026-11-16"),
+        ("2026-11-16T23:30:00-05:00", "2026-11-17"),
+        (1794873599000, "2026-11-16"),
+        ("soon", "unknown"),
+        (None, "unknown"),
+        (1e300, "unknown"),
+    ],
+)
+def test_days_are_universal_whatever_the_clock_of_the_line(tmp_path, fast, stamp, day):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(claude_line(timestamp=stamp))
+    cells = counted(path, "claude", fast=fast).by_source()
+    assert [found for source in cells for _, found in source] == [day]
+
+
+@BOTH
+@pytest.mark.parametrize("pad", range(650, 1100, 7))
+def test_usage_is_found_however_far_from_the_end_it_stands(tmp_path, fast, pad):
+    path = tmp_path / "s.jsonl"
+    lines = [LINE("a", "r", 10, tail="x" * pad), LINE("b", "q", 10), LINE("c", "p", 10, tail="x" * pad)]
+    path.write_bytes(b"".join(lines))
+    assert counted(path, "claude", fast=fast).total().output == 30
+
+
 def test_most_lines_of_a_message_are_not_decoded(tmp_path):
     decoded = []
     path, ledger = tmp_path / "s.jsonl", Ledger()
@@ -207,13 +363,112 @@ def test_codex_steps_are_dated_and_survive_a_total_that_starts_anew(tmp_path):
     assert counted(path, "codex").total() == Counts(input=42, output=7, cache_read=28)
 
 
-def test_codex_copies_of_a_forked_thread_count_once(tmp_path):
+def test_codex_copies_of_a_thread_count_once(tmp_path):
     lines = list(codex_lines(1, 5))
     meter = Meter()
     for name, extra in (("a", []), ("b", list(codex_lines(1, 5, 9))[-1:])):
         (tmp_path / name).write_bytes(b"".join(lines + extra))
         meter.read_file(str(tmp_path / name), "codex")
     assert meter.ledger.total().output == 9
+
+
+def test_codex_threads_that_look_alike_are_two_all_the_same(tmp_path):
+    meter = Meter()
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"".join(codex_lines(1, 5, session=name)))
+        meter.read_file(str(tmp_path / name), "codex")
+    assert meter.ledger.total().output == 10
+
+
+def test_codex_totals_that_come_again_after_a_new_start_count_again(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(b"".join(codex_lines(1, 5, 1, 5)))
+    assert counted(path, "codex").total().output == 10
+
+
+SPAWNED = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "parent"}}}}
+
+
+@pytest.mark.parametrize("order", ["parent first", "fork first"])
+@pytest.mark.parametrize(
+    ("meta", "totals", "lasts", "expected"),
+    [
+        pytest.param({"forked_from_id": "parent"}, [1, 5, 7], [1, 4, 2], 2, id="a copy of the parent first"),
+        pytest.param({"forked_from_id": "parent"}, [7], [2], 2, id="nothing copied, the total goes on"),
+        pytest.param({"forked_from_id": "parent"}, [1, 5, 9], [1, 4, 4], 4, id="as the parent went on"),
+        pytest.param({"forked_from_id": "parent"}, [], [], 0, id="nothing yet"),
+        pytest.param({"forked_from_id": "gone"}, [3, 4], [3, 1], 4, id="a parent that is not there"),
+        pytest.param({"forked_from_id": "child"}, [3, 4], [3, 1], 4, id="its own parent"),
+        pytest.param(SPAWNED, [3, 4], [3, 1], 4, id="a sub-agent that began afresh"),
+        pytest.param(SPAWNED, [1, 5, 6], [1, 4, 1], 1, id="a sub-agent with its parent's words"),
+    ],
+)
+def test_a_codex_fork_counts_only_what_it_used_itself(tmp_path, order, meta, totals, lasts, expected):
+    day = tmp_path / "sessions" / "2026" / "11" / "16"
+    day.mkdir(parents=True)
+    parent, child = day / "rollout-1-parent.jsonl", day / "rollout-2-child.jsonl"
+    parent.write_bytes(b"".join(codex_lines(1, 5, 9, session="parent")))  # 9 comes after the fork
+    child.write_bytes(
+        b"".join(codex_lines(*totals, session="child", lasts=lasts, began=1.5, after=60, **meta))
+    )
+    meter = Meter()
+    for path in (parent, child) if order == "parent first" else (child, parent):
+        meter.read_file(str(path), "codex")
+    assert meter.ledger.total().output == 9 + expected
+
+
+@pytest.mark.parametrize(
+    ("tell", "expected"),
+    [
+        pytest.param("record, compacted", 30, id="what no total shows counts"),
+        pytest.param("compacted, record", 30, id="in any order"),
+        pytest.param("record, compacted, record, compacted", 30, id="once"),
+        pytest.param("record, total, compacted", 25, id="what a total shows does not count again"),
+        pytest.param("record", 5, id="what compacted nothing waits for its total"),
+        pytest.param("compacted", 5, id="a compaction that tells nothing"),
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_a_codex_compaction_took_counts_once(tmp_path, tell, expected, whole):
+    first, *_, then = codex_lines(5, 25)
+    usage = {"input_tokens": 0, "output_tokens": 20 if "total" in tell else 25}
+    if "total" in tell:
+        usage["input_tokens"], usage["cached_input_tokens"] = 200, 80
+    asked = {"response_id": "resp_1", "usage": usage}
+    if whole:
+        asked["thread_token_usage"] = {"input_tokens": 250, "cached_input_tokens": 100, "output_tokens": 25}
+    lines = {
+        "record": codex_line("token_usage_record", asked),
+        "compacted": codex_line("compacted", {"compaction_response_id": "resp_1", "message": ""}),
+        "total": then,
+    }
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(
+        b"".join([first, *list(codex_lines(5))[1:], *(lines[word] for word in tell.split(", "))])
+    )
+    assert counted(path, "codex").total().output == expected
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        (None, Counts()),
+        ({"total_token_usage": None, "last_token_usage": None}, Counts()),
+        (
+            {"total_token_usage": {"input_tokens": 9, "output_tokens": 1}, "last_token_usage": None},
+            Counts(9, 1),
+        ),
+        ({"total_token_usage": {"input_tokens": 9, "cached_input_tokens": 20}}, Counts(cache_read=9)),
+        ({"total_token_usage": {"input_tokens": 9, "cache_write_input_tokens": 4}}, Counts(5, 0, 4)),
+        ({"total_token_usage": {"output_tokens": 9, "reasoning_output_tokens": 5}}, Counts(output=9)),
+        ({"total_token_usage": {"total_tokens": 250_000}}, Counts()),
+        ({"total_token_usage": [1, 2]}, Counts()),
+    ],
+)
+def test_codex_figures_of_any_shape(tmp_path, info, expected):
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(codex_line("event_msg", {"type": "token_count", "info": info}))
+    assert counted(path, "codex").total() == expected
 
 
 def test_codex_gives_each_step_to_the_model_of_its_turn(tmp_path):

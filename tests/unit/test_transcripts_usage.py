@@ -49,6 +49,16 @@ def test_what_counts_does_not_depend_on_the_order_of_reading(lines, expected):
         assert total(order) == expected, order
 
 
+def test_between_equals_the_dearer_counts_whichever_came_first():
+    cheap, dear = (5, 1, 0, 0), (1, 5, 0, 0)
+    for order in ((cheap, dear), (dear, cheap)):
+        ledger = Ledger()
+        source = ledger.source(Source("a", "claude"))
+        for counts in order:
+            ledger.add(source, "m", "r", counts, "x", "d")
+        assert ledger.total() == Counts(*dear)
+
+
 def test_between_equals_in_two_files_the_owner_does_not_depend_on_the_order():
     winners = set()
     for order in (("a", "b"), ("b", "a")):

@@ -37,16 +37,21 @@ def claude_line(message="m", request="r", output=10, *, session="s", cwd="/proj/
     return json.dumps(line, separators=separators).encode() + b"\n"
 
 
-def codex_lines(*totals, cwd="/proj/a", session="t", model="gpt-6-sol"):
-    """A rollout whose running total of output goes through these values."""
-    yield _codex("session_meta", {"id": session, "cwd": cwd})
-    yield _codex("turn_context", {"model": model})
+def codex_lines(*totals, cwd="/proj/a", session="t", model="gpt-6-sol", lasts=None, began=0, after=0, **meta):
+    """A rollout whose running total of output goes through these values, a second each, `after` its start."""
+    yield codex_line("session_meta", {"id": session, "cwd": cwd, **meta}, began)
+    yield codex_line("turn_context", {"model": model}, began)
     for second, total in enumerate(totals):
-        usage = {"input_tokens": total * 10, "cached_input_tokens": total * 4, "output_tokens": total}
-        info = {"total_token_usage": usage, "last_token_usage": usage}
-        yield _codex("event_msg", {"type": "token_count", "info": info}, second)
+        usage = _codex_usage(total)
+        last = _codex_usage(lasts[second]) if lasts else usage
+        info = {"total_token_usage": usage, "last_token_usage": last}
+        yield codex_line("event_msg", {"type": "token_count", "info": info}, began + after + second)
 
 
-def _codex(kind, payload, second=0):
-    line = {"timestamp": f"2026-11-16T01:00:{second:02}.000Z", "type": kind, "payload": payload}
-    return json.dumps(line).encode() + b"\n"
+def _codex_usage(output):
+    return {"input_tokens": output * 10, "cached_input_tokens": output * 4, "output_tokens": output}
+
+
+def codex_line(kind, payload, second=0):
+    at = f"2026-11-16T01:{int(second) // 60:02}:{second % 60:06.3f}Z"
+    return json.dumps({"timestamp": at, "type": kind, "payload": payload}).encode() + b"\n"
