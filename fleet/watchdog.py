@@ -19,7 +19,7 @@ from fleet.core.decide import Judgement, judge
 from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
-from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.record import replace
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, queue, tail_of
@@ -535,8 +535,7 @@ class Watchdog:
                     self.fleet_memory,
                     heals=(*(t for t in self.fleet_memory.heals if now.steady - t < HOUR_S), now.steady),
                 )
-                kind = "service.healed" if isinstance(spec, ServiceSpec) else "agent.healed"
-                self._record(kind, spec.name, action.cause)
+                self._record("agent.healed", spec.name, action.cause)
         elif done.fatal:
             memory = replace(
                 memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`"

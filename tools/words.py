@@ -41,9 +41,8 @@ DETAILS = {
 }
 
 FAMILIES = {
-    "agent": "One agent",
+    "agent": "One agent or service; `agent` holds its name",
     "message": "What is typed into an agent",
-    "service": "One service",
     "phase": "The phases of the loop",
     "sequence": "The whole sequence of phases",
     "task": "What completion calls for",
@@ -94,10 +93,6 @@ EVENTS = {
     "message.queued": "waits to be typed",
     "message.confirmed": "the agent took it",
     "message.failed": "it was not delivered; the reason says why",
-    "service.started": "its session was made",
-    "service.healed": "started again after a death that nobody planned",
-    "service.flapped": "died too often; from now on tried rarely",
-    "service.failed_for_good": "a retry cannot mend it",
     "phase.advanced": "the next phase has begun; facts hold the evidence",
     "phase.pre_done": "was done before it began, and was passed over",
     "phase.held": "the loop does not move; the reason says what to mend",

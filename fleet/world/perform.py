@@ -129,10 +129,9 @@ class Performer:
         for one, intent in zip(ready, ids, strict=True):
             why = said.get(one.launch.session, "tmux did not say")
             self.house.intents.end(intent, why or "started")
-            kind = "service" if isinstance(one.order.spec, ServiceSpec) else "agent"
             if not why:
                 self.house.events.record(
-                    f"{kind}.started",
+                    "agent.started",
                     agent=one.order.spec.name,
                     reason=one.order.cause,
                     run=one.run.id,

@@ -16,6 +16,7 @@ from fleet.journal.events import Events, EventType, follow, read
 from fleet.journal.intents import Intent, Intents
 from fleet.world.files import RealDisk
 from tests.unit.memory_disk import MemoryDisk
+from tools.docs import written
 
 ROOT = Path(__file__).parents[2]
 PATH = "/log/events.jsonl"
@@ -58,6 +59,10 @@ def test_every_event_the_core_names_is_in_the_set():
         )
     assert len(named) > 10
     assert named <= {e.value for e in EventType}
+
+
+def test_every_type_in_the_set_is_recorded_by_somebody():
+    assert {e.value for e in EventType} - written() == set()
 
 
 def test_types_are_dotted_and_unique():

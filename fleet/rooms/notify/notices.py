@@ -20,9 +20,7 @@ RECENT = 500  # ids remembered
 
 OPENS = {
     "agent.failed_for_good": "fatal",
-    "service.failed_for_good": "fatal",
     "agent.flapped": "flapping",
-    "service.flapped": "flapping",
     "agent.limited": "limited",
     "config.rejected": "config",
     "config.shrunk": "config",
