@@ -105,7 +105,7 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool) -> int:
         io.print("stopped the watchdog")
     for proc in stopped.survivors:
         io.error(
-            f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"look at it with: ps -fp {proc.pid}"
+            f"process {proc.pid} ({proc.name}) is still there", hint=f"look at it with: ps -fp {proc.pid}"
         )
     for session in stopped.left:
         io.error(f"session {session} is still there", hint="agents.py down once more")

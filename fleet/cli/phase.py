@@ -172,13 +172,14 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
     with operator.holding([a.name for a in running], "phase", None):
         stopped = operator.stop([panes[a.session] for a in running])
         for proc in stopped.survivors:
-            io.error(f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"ps -fp {proc.pid}")
+            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
         if ended:
             ids = [p.id for p in loop.phases]
             write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())
             operator.house.events.record("sequence.completed", reason="phase next", count=len(ids))
             return
-        for name, done in operator.start(running, "phase").items():
+        free = [a for a in running if a.session not in stopped.blocked]
+        for name, done in operator.start(free, "phase").items():
             io.note(f"{name}: {'restarted' if done.ok else done.why}")
 
 

@@ -21,6 +21,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.ask import pardon
     from fleet.core.desired import Want
     from fleet.world.operator import Operator
+    from fleet.world.perform import Done
 
     fleet = load_fleet(args, io)
     specs = up.chosen(fleet, args.names)
@@ -33,11 +34,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
         panes = [p for s, p in operator.panes().items() if s in sessions]
         stopped = operator.stop(panes)
         for proc in stopped.survivors:
-            io.error(f"process {proc.pid} ({proc.name}) survived SIGKILL", hint=f"ps -fp {proc.pid}")
+            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
         if args.fresh:
             for name in names:
                 operator.house.store.remove_text(f"{name}.id")
-        results = operator.start(specs, "restart")
+        free = [s for s in specs if s.session not in stopped.blocked]
+        results = operator.start(free, "restart")
+    results |= {s.name: Done(ok=False, why="its old run is not over") for s in specs if s not in free}
     started = [s for s in specs if results[s.name].ok]
     states = {} if args.no_wait else up.wait_ready(fleet, started, args.timeout)
     return up.report(fleet, specs, results, states, io, as_json=args.json)

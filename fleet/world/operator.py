@@ -36,6 +36,7 @@ from fleet.world.world import House
 HOLD_S = 120.0
 SOFT_STOP_S = 5.0
 WATCHDOG_STOP_S = 5.0
+TERMINAL_S = 2.0
 Spec = AgentSpec | ServiceSpec
 
 
@@ -46,6 +47,7 @@ class Stopped:
     stopped: tuple[str, ...] = ()  # sessions
     survivors: tuple[Proc, ...] = ()
     left: tuple[str, ...] = ()  # sessions that would not go
+    blocked: frozenset[str] = frozenset()  # sessions whose old processes live on: no start there
 
 
 class Operator:
@@ -249,7 +251,17 @@ class Operator:
         self.server.remove([p.ref for p in panes])
         names = {p.ref.session for p in panes}
         left = tuple(sorted(p.ref.session for p in self.listing().panes if p.ref.session in names))
-        return Stopped(tuple(sorted(names - set(left))), survivors, left)
+        survivors = self._outlasting(survivors)
+        held = self.table.sweep(targets) if survivors else {}
+        blocked = {p.ref.session for p, target in zip(panes, targets, strict=False) if held.get(target)}
+        return Stopped(tuple(sorted(names - set(left))), survivors, left, frozenset(blocked))
+
+    def _outlasting(self, procs: Sequence[Proc]) -> tuple[Proc, ...]:
+        """Those who outlive their terminal too: sudo and its like leave when it is closed."""
+        deadline = time.monotonic() + TERMINAL_S
+        while (left := tuple(p for p in procs if self.table.alive(p))) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return left
 
     def known_runs(self) -> tuple[str, ...]:
         """Run ids on record, also those whose session is gone: their processes may not be."""

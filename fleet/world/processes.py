@@ -29,6 +29,8 @@ _SETTLED = 2.0  # seconds after which a process has long replaced the image it w
 _SAME_LOOK = 0.1  # seconds
 _LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first
 _KILLS = 40
+_CHASE = 0.03  # seconds
+_NEAR = 8  # of the last born: others are born as well
 
 
 class ProcTable:
@@ -55,6 +57,10 @@ class ProcTable:
 
     def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
         """The members of many runs, from one reading of the table."""
+        found = self._rows_of(targets)
+        return {target: tuple(_proc(row) for row in rows if _may_end(row)) for target, rows in found.items()}
+
+    def _rows_of(self, targets: Iterable[Target]) -> dict[Target, list[Row]]:
         rows = procfs.table()
         runs = self._read_runs(rows)
         children = _children(rows)
@@ -69,7 +75,7 @@ class ProcTable:
             if _proves_itself(leader, run, rows, runs):
                 seeds += [leader, *sessions.get(leader, ())]
             pids = _descend(seeds, children)
-            found[leader, run] = tuple(_proc(rows[pid]) for pid in pids if _may_end(rows[pid]))
+            found[leader, run] = [rows[pid] for pid in pids]
         return found
 
     def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
@@ -94,11 +100,14 @@ class ProcTable:
         wait: Callable[[float], None] = time.sleep,
         settle: float = 0.05,
     ) -> tuple[Proc, ...]:
-        """End these runs together and return who survived even SIGKILL. It blocks: for verbs only.
+        """End these runs together and return who is left: what survived, and what is not ours to end.
 
-        Everybody is asked at once and has `grace` in all; newcomers are asked as they appear.
+        Everybody is asked at once and has `grace` in all; newcomers are asked as they appear. It blocks:
+        for verbs only.
         """
         deadline = time.monotonic() + grace
+        found = {row for rows in self._rows_of(targets).values() for row in rows}
+        others = [_proc(row) for row in sorted(found) if not row.zombie and not procfs.own(row.pid)]
         asked: set[tuple[int, int]] = set()
         while (left := self._everyone(targets)) and time.monotonic() < deadline:
             fresh = [proc for proc in left if (proc.pid, proc.start) not in asked]
@@ -112,9 +121,24 @@ class ProcTable:
             self.signal(left, signal.SIGKILL)
             clean = 0 if left else clean + 1
             if clean == _LOOKS:
-                break
+                left = self._chase(targets) if found else []
+                if not left:
+                    break
+                clean = 0
             wait(settle)
-        return tuple(left)
+        return (*left, *(proc for proc in others if self.alive(proc)))
+
+    def _chase(self, targets: Sequence[Target]) -> list[Proc]:
+        """Who hands a run on to a child, faster than a look takes, is met only by asking the last born."""
+        runs = {run for _, run in targets if run}
+        caught = []
+        deadline = time.monotonic() + _CHASE
+        while (newest := procfs.last_born()) and time.monotonic() < deadline:
+            for pid in range(newest, max(newest - _NEAR, 1), -1):
+                if procfs.run_of(pid) in runs and (row := procfs.row(pid)) is not None and _may_end(row):
+                    caught.append(_proc(row))
+                    self.signal(caught[-1:], signal.SIGKILL)
+        return caught
 
     def _everyone(self, targets: Sequence[Target]) -> list[Proc]:
         procs = {(p.pid, p.start): p for members in self.sweep(targets).values() for p in members}
