@@ -18,6 +18,7 @@ from fleet.core.model import Fleet
 from fleet.transcripts.places import SHARED
 from fleet.transcripts.report import (
     BY,
+    TOTAL,
     Row,
     agents_of,
     by_phase,
@@ -171,11 +172,11 @@ def _print_grid(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) ->
         texts.append([clean(shown(cell, money=money and i == last)) for i, cell in enumerate(cells)])
     widths = [max(width(row[i]) for row in texts) for i in range(len(header))]
     for number, row in enumerate(texts):
-        if number == 1 or (number == len(texts) - 1 and row[0] == "TOTAL"):
+        if number == 1 or (number == len(texts) - 1 and row[0] == TOTAL):
             io.print("-" * (sum(widths) + len(GAP) * (len(widths) - 1)))
         cells = [row[0] + " " * (widths[0] - width(row[0]))]
         cells += [" " * (room - width(text)) + text for text, room in zip(row[1:], widths[1:], strict=True)]
-        io.print(io.paint(GAP.join(cells).rstrip(), "bold" if number == 0 or row[0] == "TOTAL" else ""))
+        io.print(io.paint(GAP.join(cells).rstrip(), "bold" if number == 0 or row[0] == TOTAL else ""))
 
 
 def _print_sources(rows: Sequence[Row], prices: Any, io: Io) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
-from fleet.transcripts.page import Series, chart, document, table
+from fleet.transcripts.page import Series, chart, document, table, tiles
 from fleet.transcripts.report import (
     Row,
     agents_of,
@@ -36,8 +35,8 @@ def plot(rows: Sequence[Row], agents: Sequence[str], width: int, *, plain: bool 
         if row is not last:
             yield f"{row.name}{' (running)' if row.live else ''}  {row.duration_s:,.1f}s"
             last = row
-        drawn = _bar(size or 0, most, room, plain=plain)
-        yield f"  {name[:label]:<{label}} {drawn} {shown(size)}".rstrip()
+        drawn = f"{_bar(size or 0, most, room, plain=plain)} {shown(size)}".lstrip()
+        yield f"  {name[:label]:<{label}} {drawn}"
 
 
 def _bar(size: int, most: int, room: int, *, plain: bool) -> str:
@@ -68,6 +67,8 @@ def page(records: Sequence[Record], prices: Prices | None, *, title: str, note: 
         table("By model", *kind_grid(by_model(records), "model", prices)),
     ]
     missing = unpriced(rows, prices) if prices else []
+    if prices and prices.sources:
+        note += f" Prices: {', '.join(sorted(prices.sources))}."
     if missing:
         note += f" No price is known for {', '.join(missing)}: sums that contain it show no cost."
     return document(title, "\n".join(sections), note)
@@ -100,8 +101,7 @@ def _tiles(rows: Sequence[Row], total: Row, prices: Prices | None) -> str:
     if prices:
         cost = total.cost(prices)
         facts.insert(1, ("US dollars", "-" if cost is None else f"{cost:,.2f}"))
-    tiles = "".join(f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in facts)
-    return f'<div class="tiles">{tiles}</div>'
+    return tiles(facts)
 
 
 def _hours(seconds: float) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from zlib import crc32
 
-from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, short_json
+from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
 from fleet.transcripts.tail import Feed, Ident
 from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, number
 
@@ -258,6 +258,8 @@ def _blocks(
     if isinstance(usage, dict) and not failed:
         counts = Counts(*four(usage))
     speaker = Role.USER if line.get("type") == "user" else Role.ASSISTANT
+    if line.get("isMeta") is True:
+        speaker = Role.SYSTEM  # the CLI's own words, in the user's place
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         if not isinstance(block, dict):
             continue
@@ -271,11 +273,13 @@ def _blocks(
             text = _text(block.get("thinking")) or "(not shown by the CLI)"
             yield Entry(at, Role.THINKING, text, "", None, counts, model, ident, side)
         elif kind in ("tool_use", "server_tool_use"):
-            call = short_json(block.get("input"))
-            yield Entry(at, Role.TOOL, call, _text(block.get("name")), None, counts, model, ident, side)
+            text, more = told_call(block.get("input"))
+            name, call = _text(block.get("name")), _text(block.get("id"))
+            yield Entry(at, Role.TOOL, text, name, None, counts, model, ident, side, call=call, more=more)
         elif isinstance(kind, str) and kind.endswith("tool_result"):
             text = content_text(block.get("content"))
             wrong = block.get("is_error") is True
-            yield Entry(at, Role.RESULT, text, "", len(text), None, "", ident, side, wrong)
+            call = _text(block.get("tool_use_id"))
+            yield Entry(at, Role.RESULT, text, "", len(text), None, "", ident, side, wrong, call)
         elif isinstance(kind, str):
             yield Entry(at, speaker, f"[{kind}]", "", None, counts, model, ident, side)

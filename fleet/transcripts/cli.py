@@ -102,7 +102,8 @@ def _render(args: argparse.Namespace) -> int:
         entries = file_entries(args.file, kind)
         if args.html:
             name = os.path.basename(args.file)
-            text = page(entries, renderer, title=f"Transcript {name}", note=f"{kind} · {name}")
+            facts, note = _facts(args.file, kind), f"Transcript of {kind.partition('-')[0]}."
+            text = page(entries, renderer, title=name, facts=facts, note=note)
             _write(args.html, text)
             print(f"wrote {args.html}", file=sys.stderr)
         else:
@@ -113,6 +114,23 @@ def _render(args: argparse.Namespace) -> int:
             raise
         raise Trouble(f"{args.file}: {fault}") from None
     return 0
+
+
+def _facts(path: str, kind: str) -> list[tuple[str, str]]:
+    """What a transcript took, for the head of its page."""
+    from fleet.transcripts.totals import summary
+
+    used = summary([(path, kind)], 1, None)
+    names = {
+        "input": "in",
+        "output": "out",
+        "cache_write": "written to cache",
+        "cache_read": "read from cache",
+    }
+    sizes = {"tokens": sum(used["total"].values()), **{names[key]: n for key, n in used["total"].items()}}
+    facts = [("messages", f"{used['messages']:,}"), *((name, f"{size:,}") for name, size in sizes.items())]
+    models = list(used["by_model"])
+    return [*facts, ("model", models[0]) if len(models) == 1 else ("models", str(len(models)))]
 
 
 def _kind(path: str) -> str:
@@ -262,7 +280,7 @@ def _list(args: argparse.Namespace) -> int:
 def _usage(args: argparse.Namespace) -> int:
     import gc
 
-    from fleet.transcripts.totals import jobs_for, own_places, report, summary
+    from fleet.transcripts.totals import jobs_for, own_places, remarks, report, summary
 
     gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs
     prices = None
@@ -288,6 +306,8 @@ def _usage(args: argparse.Namespace) -> int:
     else:
         for line in report(document):
             print(line)
+        for remark in remarks(document):
+            print(remark, file=sys.stderr)
     return 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleet.core.record import dataclass, field
-from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, short_json
+from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
 from fleet.transcripts.tail import Feed
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
 
@@ -223,12 +223,13 @@ def entries(line: dict[str, Any]) -> Iterator[Entry]:
         text = content_text(payload.get("summary")) or content_text(payload.get("content"))
         if text:
             yield Entry(at, Role.THINKING, text)
-    elif kind == "response_item" and what in ("function_call", "custom_tool_call", "local_shell_call"):
-        call = payload.get("arguments") or payload.get("input") or payload.get("action")
-        yield Entry(at, Role.TOOL, short_json(call), _text(payload.get("name")) or _text(what))
+    elif kind == "response_item" and what in _CALLS:
+        text, more = told_call(payload.get("arguments") or payload.get("input") or payload.get("action"))
+        name, call = _text(payload.get("name")) or _text(what), _text(payload.get("call_id"))
+        yield Entry(at, Role.TOOL, text, name, call=call, more=more)
     elif kind == "response_item" and what in ("function_call_output", "custom_tool_call_output"):
         text = content_text(payload.get("output"))
-        yield Entry(at, Role.RESULT, text, size=len(text))
+        yield Entry(at, Role.RESULT, text, size=len(text), call=_text(payload.get("call_id")))
     elif kind == "event_msg" and what == "task_complete":
         error = payload.get("error")
         if isinstance(error, dict):
@@ -244,17 +245,25 @@ def entries(line: dict[str, Any]) -> Iterator[Entry]:
                 json.dumps(info.get("total_token_usage"), sort_keys=True) if isinstance(info, dict) else ""
             )
             yield Entry(at, Role.SYSTEM, USAGE, counts=counts, message=f"usage {total}")
+    elif kind == "event_msg" and what in _TROUBLES and _text(payload.get("message")):
+        yield Entry(at, Role.ERROR, _text(payload.get("message")), failed=True)
+    elif kind == "event_msg" and what == "turn_aborted":
+        yield Entry(at, Role.SYSTEM, f"turn stopped: {_text(payload.get('reason')) or 'no reason given'}")
     elif kind == "compacted":
         yield Entry(at, Role.SYSTEM, "conversation compacted")
 
 
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_TROUBLES = ("error", "stream_error", "warning")
+# How messages begin that the CLI writes in the user's name.
+_OWN_WORDS = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>")
 _SPEAKERS = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
 
 def _message(payload: dict[str, Any], at: float | None) -> Iterator[Entry]:
     role = _SPEAKERS.get(_text(payload.get("role")))
     text = content_text(payload.get("content"))
-    if role is Role.USER and text.startswith("<environment_context>"):
+    if role is Role.USER and text.startswith(_OWN_WORDS):
         return
     if role and text:
         yield Entry(at, role, text, message=_text(payload.get("id")))

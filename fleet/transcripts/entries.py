@@ -39,6 +39,8 @@ class Entry:
     message: str = ""
     side: bool = False  # a sub-agent speaks
     failed: bool = False
+    call: str = ""  # what a result and the call it answers have in common
+    more: str = ""  # of a call: what it was given beside the text, a line each
 
 
 def clock(value: Any) -> float | None:
@@ -100,18 +102,23 @@ _TELLING = (
 )
 
 
-def short_json(arguments: Any) -> str:
-    """A tool call in one line."""
+def told_call(arguments: Any) -> tuple[str, str]:
+    """A tool call in one line, and the rest of what it was given."""
     if isinstance(arguments, str):
         try:
-            return short_json(json.loads(arguments) or "")
+            return told_call(json.loads(arguments) or "")
         except (ValueError, RecursionError):
-            return arguments
+            return arguments, ""
     if isinstance(arguments, dict):
         for key in _TELLING:
             value = arguments.get(key)
+            if isinstance(value, list) and all(isinstance(part, str) for part in value):
+                value = " ".join(value)
             if isinstance(value, str) and value:
-                return value
-            if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-                return " ".join(value)
-    return json.dumps(arguments, ensure_ascii=False) if arguments else ""
+                rest = {name: given for name, given in arguments.items() if name != key}
+                return value, "\n".join(f"{name}: {_plain(given)}" for name, given in rest.items())
+    return _plain(arguments) if arguments else "", ""
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

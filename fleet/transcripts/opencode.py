@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from fleet.core.record import dataclass, field
-from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, short_json
+from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Source, number
 
 if TYPE_CHECKING:
@@ -247,8 +247,8 @@ def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
     elif kind == "reasoning" and _text(part.get("text")):
         yield Entry(at, Role.THINKING, _text(part.get("text")), "", None, counts, model, ident)
     elif kind == "tool":
-        call = short_json(state.get("input"))
-        yield Entry(at, Role.TOOL, call, _text(part.get("tool")), None, counts, model, ident)
+        call, more = told_call(state.get("input"))
+        yield Entry(at, Role.TOOL, call, _text(part.get("tool")), None, counts, model, ident, more=more)
         failed = state.get("status") == "error"
         text = content_text(state.get("error") if failed else state.get("output"))
         if state.get("status") in ("completed", "error"):

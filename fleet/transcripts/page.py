@@ -1,4 +1,4 @@
-"""One page that needs nothing but itself: inline style, inline SVG, no script, nothing loaded.
+"""One page that needs nothing but itself: inline style, no script, nothing loaded.
 
 Colours follow the reader's light or dark setting. All text from outside is escaped here.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from fleet.transcripts.report import shown
+from fleet.transcripts.report import TOTAL, shown
 
 Series = list[tuple[str, int]]  # name and size of each piece of a bar
-_LEFT, _RIGHT, _WIDE, _HIGH = (
-    150,
-    110,
-    760,
-    26,
-)  # room for names, for figures; the picture; a bar with its gap
+Facts = Sequence[tuple[str, str]]  # what it is, and how much
+
+
+def tiles(facts: Facts) -> str:
+    """What matters most, large."""
+    drawn = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in facts)
+    return f'<div class="tiles">{drawn}</div>'
 
 
 def chart(title: str, rows: Sequence[tuple[str, Series | None]]) -> str:
@@ -28,28 +29,18 @@ def chart(title: str, rows: Sequence[tuple[str, Series | None]]) -> str:
     legend = "".join(
         f'<li><i class="s{index % 8}"></i>{escape(name)}</li>' for index, name in enumerate(names)
     )
-    room, drawn = _WIDE - _LEFT - _RIGHT, []
-    for line, (label, series) in enumerate(rows):
-        top, left = line * _HIGH, float(_LEFT)
-        drawn.append(f'<text x="{_LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(_cut(label))}</text>')
-        for name, size in series or ():
-            wide = size * room / most
-            if size:
-                tip = escape(f"{label}: {name} {size:,}")
-                drawn.append(
-                    f'<rect class="s{names.index(name) % 8}" x="{left:.1f}" y="{top + 4}"'
-                    f' width="{max(wide, 0.5):.1f}" height="18"><title>{tip}</title></rect>'
-                )
-            left += wide
+    drawn = []
+    for label, series in rows:
+        pieces = [
+            f'<i class="s{names.index(name) % 8}" style="width:{100 * size / most:.3f}%"'
+            f' title="{escape(f"{label}: {name} {size:,}")}"></i>'
+            for name, size in series or ()
+            if size
+        ]
         figure = shown(None if series is None else sum(size for _, size in series))
-        drawn.append(f'<text class="figure" x="{left + 6:.1f}" y="{top + 17}">{figure}</text>')
-    svg = f'<svg viewBox="0 0 {_WIDE} {len(rows) * _HIGH}" role="img" aria-label="{escape(title)}">'
+        drawn.append(f"<b>{escape(label)}</b><span>{''.join(pieces)}</span><em>{figure}</em>")
     heading = f'<h2>{escape(title)}</h2><ul class="legend">{legend}</ul>'
-    return f"<section>{heading}{svg}{''.join(drawn)}</svg></section>"
-
-
-def _cut(label: str, room: int = 20) -> str:
-    return label if len(label) <= room else label[: room - 1] + "…"
+    return f'<section>{heading}<div class="bars">{"".join(drawn)}</div></section>'
 
 
 def table(title: str, header: Sequence[str], grid: Sequence[Sequence[object]]) -> str:
@@ -59,7 +50,8 @@ def table(title: str, header: Sequence[str], grid: Sequence[Sequence[object]]) -
     body = ""
     for cells in grid:
         texts = [shown(c, money=money and i == len(cells) - 1) for i, c in enumerate(cells)]
-        body += "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
+        row = '<tr class="sum">' if texts[0] == TOTAL else "<tr>"
+        body += row + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
     return (
         f'<section><h2>{escape(title)}</h2><div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></section>"
@@ -82,23 +74,28 @@ h1 { font-size: 1.45rem; margin: 0 0 1.25rem }
 h2 { font-size: 1rem; margin: 0 0 .6rem }
 section, .tiles div { background: var(--card); border: 1px solid var(--line); border-radius: 8px }
 section { padding: 1rem 1.1rem; margin: 1rem 0 }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem }
-.tiles div { padding: .7rem .9rem }
+.tiles { display: flex; flex-wrap: wrap; gap: .75rem }
+.tiles div { flex: 1 0 auto; min-width: 7rem; padding: .7rem .9rem }
 .tiles b { display: block; font-size: 1.2rem; white-space: nowrap }
 .tiles span, footer { color: var(--soft); font-size: .85rem }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem 1rem;
   margin: 0 0 .6rem; padding: 0; font-size: .85rem }
 .legend i { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin-right: .4em }
-svg { display: block; width: 100%; height: auto }
-svg text { fill: var(--ink); font-size: 13px }
-svg .figure { fill: var(--soft) }
+.bars { display: grid; grid-template-columns: minmax(3rem, max-content) 1fr max-content; gap: .35rem .7rem;
+  align-items: center; font-size: .87rem }
+.bars b { font-weight: 400; text-align: right; max-width: 12rem; overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap }
+.bars span { display: flex; height: 1.15rem; border-radius: 3px; overflow: hidden }
+.bars i { min-width: 1px }
+.bars em { font-style: normal; color: var(--soft); text-align: right }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
-table, .tiles b, svg { font-variant-numeric: tabular-nums }
+table, .tiles b, .bars { font-variant-numeric: tabular-nums }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }
 th:first-child, td:first-child { text-align: left }
 th { color: var(--soft); font-weight: 600 }
-""" + "".join(f".s{n} {{ fill: var(--s{n}); background: var(--s{n}) }}\n" for n in range(8))
+tr.sum td { font-weight: 600; border-bottom: 0 } tr:last-child td { border-bottom: 0 }
+""" + "".join(f".s{n} {{ background: var(--s{n}) }}\n" for n in range(8))
 
 
 def document(title: str, body: str, note: str, style: str = "") -> str:

@@ -2,7 +2,7 @@
 
     2026-11-16 00:53:25 assistant  I will run it.  [1,755 tokens: 1,000 in, 55 out, 200 written, 500 cached]
     2026-11-16 00:53:25 tool       Bash: for i in 1 2 3; do echo $i; done
-    2026-11-16 00:53:34 result     55 characters: line 1 ...
+    2026-11-16 00:53:34 result     Bash 55 characters: line 1 ...
 
 Everything foreign is made safe to print, and secrets are taken out, before it is shown or matched.
 """
@@ -17,7 +17,7 @@ from html import escape
 from fleet.core.record import dataclass, field, replace
 from fleet.core.text import for_display, redact
 from fleet.transcripts.entries import USAGE, Entry, Role
-from fleet.transcripts.page import document
+from fleet.transcripts.page import Facts, document, tiles
 from fleet.transcripts.usage import Counts
 
 _PEEK = 100  # characters of a result that are shown when results are not asked for
@@ -46,21 +46,32 @@ class Renderer:
 
     view: View = field(default_factory=View)
     _told: tuple[str, Counts | None] = ("", None)
+    _calls: dict[str, str] = field(default_factory=dict)  # tools that have not answered yet
 
     def choose(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """What is to be shown, cleaned. Tokens stay only where they are news."""
         view = self.view
-        for entry in entries:
+        for entry in map(self._named, entries):
             if entry.role is Role.THINKING and not view.thinking:
                 continue
             if view.since is not None and (entry.at is None or entry.at < view.since):
                 continue
             text = for_display(redact(entry.text, view.secrets)).strip("\n")
-            if view.pattern and not view.pattern.search(f"{entry.tool}: {text}" if entry.tool else text):
+            more = for_display(redact(entry.more, view.secrets)) if entry.more else ""
+            said = f"{_label(entry)} {text}".lstrip()
+            if view.pattern and not view.pattern.search(f"{said}\n{more}" if view.tools else said):
                 continue
             counts = self._news(entry)
             if counts or entry.text != USAGE:
-                yield replace(entry, text=text, counts=counts)
+                yield replace(entry, text=text, counts=counts, more=more)
+
+    def _named(self, entry: Entry) -> Entry:
+        """A result bears the name of the tool it came from."""
+        if entry.call and entry.role is Role.TOOL:
+            self._calls[entry.call] = entry.tool
+        elif entry.call and not entry.tool:
+            return replace(entry, tool=self._calls.pop(entry.call, ""))
+        return entry
 
     def _news(self, entry: Entry) -> Counts | None:
         """The tokens of a message, once; again only when a later line of it knows more."""
@@ -80,6 +91,8 @@ class Renderer:
             if self.view.tools or entry.role not in (Role.TOOL, Role.RESULT)
             else _first(entry.text)
         )
+        if self.view.tools and entry.more:
+            text = f"{text}\n{entry.more}"
         head, *rest = text.split("\n") if text else [""]
         parts = [_label(entry), head]
         if entry.counts:
@@ -125,34 +138,54 @@ def _first(text: str) -> str:
 
 
 _PAGE_STYLE = """
-article { border-left: 3px solid var(--line); padding: .1rem .9rem; margin: .9rem 0 }
+h2 { margin: 1.8rem 0 .6rem; color: var(--soft); font-weight: 600 }
+article { border-left: 3px solid var(--line); padding: .1rem .9rem; margin: .8rem 0 }
 article.user { border-color: var(--s5) } article.assistant { border-color: var(--s0) }
-article.tool, article.result { border-color: var(--s4) } article.error { border-color: var(--s6) }
-article.thinking { border-color: var(--s7); font-style: italic }
+article.tool, article.result { border-color: var(--s4) } article.thinking { border-color: var(--s7) }
+article.error, article.failed { border-color: var(--s6) }
+article.error b, article.failed b { color: var(--s6) }
+article.user b { color: var(--s5) } article.assistant b { color: var(--s0) }
+article.tool b { color: var(--s4) }
 article.side { margin-left: 2rem }
-article.system { margin: .4rem 0; color: var(--soft) } article.system pre { margin: 0 }
-header { color: var(--soft); font-size: .82rem }
+article.system { margin: .3rem 0 }
+header, summary { color: var(--soft); font-size: .82rem }
+header time { float: right; margin-left: 1rem; font-variant-numeric: tabular-nums }
 pre { margin: .2rem 0; white-space: pre-wrap; overflow-wrap: anywhere;
   font: 13px/1.5 ui-monospace, monospace }
-article.user pre, article.assistant pre { font: inherit }
-summary { cursor: pointer; color: var(--soft) }
+article.user pre, article.assistant pre, article.error pre, article.thinking pre { font: inherit }
+article.thinking pre { font-style: italic; color: var(--soft) }
+summary { cursor: pointer; overflow-wrap: anywhere }
 """
 
 
-def page(entries: Iterable[Entry], renderer: Renderer, *, title: str, note: str) -> str:
+def page(entries: Iterable[Entry], renderer: Renderer, *, title: str, facts: Facts, note: str) -> str:
     """The same as a page to read and to pass on: results fold, nothing is loaded from anywhere."""
-    return document(title, "\n".join(map(_article, renderer.choose(entries))), note, _PAGE_STYLE)
+    body, day = [tiles(facts)], ""
+    for entry in renderer.choose(entries):
+        date, _, clock = moment(entry.at).rpartition(" ")
+        if date and date != day:
+            body.append(f"<h2>{date}</h2>")
+            day = date
+        body.append(_article(entry, clock))
+    return document(title, "\n".join(body), note, _PAGE_STYLE)
 
 
-def _article(entry: Entry) -> str:
-    tokens = f" · {told(entry.counts)}" if entry.counts else ""
-    side = " · sub-agent" if entry.side else ""
-    model = f" · {entry.model}" if entry.counts and entry.model else ""
-    head = escape(
-        f"{moment(entry.at)} · {entry.role} {_label(entry).rstrip(':')}".rstrip() + model + tokens + side
-    )
-    body = f"<pre>{escape(entry.text)}</pre>" if entry.text != USAGE else ""
+def _article(entry: Entry, clock: str) -> str:
+    kinds = [str(entry.role), *(["side"] if entry.side else []), *(["failed"] if entry.failed else [])]
+    parts = [_label(entry).rstrip(":")]
+    if entry.role is Role.SYSTEM and entry.text != USAGE and "\n" not in entry.text:
+        parts.append(entry.text)
+    if entry.counts:
+        parts += [entry.model, told(entry.counts)]
+    parts += ["sub-agent"] if entry.side else []
+    head = f"<time>{clock}</time><b>{entry.role}</b> " + escape(" · ".join(part for part in parts if part))
+    body = "" if entry.text == USAGE or entry.text in parts else f"<pre>{escape(entry.text)}</pre>"
     if entry.role is Role.RESULT and entry.text:
-        body = f"<details><summary>{escape(_first(entry.text))}</summary>{body}</details>"
-    kind = f"{entry.role} side" if entry.side else str(entry.role)
-    return f'<article class="{kind}"><header>{head}</header>{body}</article>'
+        body = _folded(_first(entry.text), body)
+    elif entry.more:
+        body += _folded("what else it was given", f"<pre>{escape(entry.more)}</pre>")
+    return f'<article class="{" ".join(kinds)}"><header>{head}</header>{body}</article>'
+
+
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>{body}</details>"

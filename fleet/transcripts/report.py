@@ -10,6 +10,9 @@ from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
 Models = dict[str, Counts]
+TOTAL = "TOTAL"  # the name of the row and of the column that add up
+
+_CENT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def total_row(rows: Sequence[Row]) -> Row:
     names = dict.fromkeys(name for row in rows for name in row.columns or ())
     columns = {name: merge((row.columns or {}).get(name) for row in rows) for name in names}
     return Row(
-        "TOTAL",
+        TOTAL,
         merge(row.models for row in rows),
         columns,
         sum(row.duration_s for row in rows),
@@ -112,7 +115,7 @@ def phase_grid(
     rows: Sequence[Row], agents: Sequence[str], prices: Prices | None
 ) -> tuple[list[str], list[list[Any]]]:
     """Header and cells of the table by phase: phase, dur(s), one column an agent, TOTAL."""
-    header = ["phase", "dur(s)", *agents, "TOTAL", *(["USD"] if prices else [])]
+    header = ["phase", "dur(s)", *agents, TOTAL, *(["USD"] if prices else [])]
     grid = []
     for row in rows:
         cells = [_total((row.columns or {}).get(name)) for name in agents]
@@ -124,7 +127,7 @@ def phase_grid(
 
 def kind_grid(rows: Sequence[Row], what: str, prices: Prices | None) -> tuple[list[str], list[list[Any]]]:
     """Header and cells of a table of one kind of thing: the four counts, TOTAL."""
-    header = [what, *FIELDS, "TOTAL", *(["USD"] if prices else [])]
+    header = [what, *FIELDS, TOTAL, *(["USD"] if prices else [])]
     grid = []
     for row in rows:
         counts = row.counts
@@ -144,7 +147,9 @@ def shown(value: Any, *, money: bool = False) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.2f}" if money else f"{value:.1f}"
+        if money and 0 < value < _CENT / 2:
+            return "<0.01"  # a nought would say that it cost nothing
+        return f"{value:,.2f}" if money else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

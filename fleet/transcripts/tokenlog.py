@@ -21,7 +21,10 @@ Record = dict[str, Any]
 
 
 class Prices(Protocol):
-    """What tokens cost; None where no price is known."""
+    """What tokens cost; None where no price is known. `sources` tells where the prices are from."""
+
+    @property
+    def sources(self) -> set[str]: ...
 
     def cost(self, model: str, counts: Counts) -> float | None: ...
 

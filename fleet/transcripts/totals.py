@@ -112,6 +112,17 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     yield f"{document['messages']:,} messages in {document['files']:,} files"
 
 
+def remarks(document: dict[str, Any]) -> Iterator[str]:
+    """What a reader should know about the figures."""
+    unpriced = [name for name, cost in document.get("cost", {}).get("by_model", {}).items() if cost is None]
+    if unpriced:
+        yield f"no price is known for {', '.join(unpriced)}"
+    if document.get("prices"):
+        yield f"prices: {', '.join(document['prices'])}"
+    for path in document.get("unread", ()):
+        yield f"{path}: is no transcript that can be read"
+
+
 def _cells(name: str, counts: dict[str, int]) -> list[str]:
     return [name, *(f"{counts[field]:,}" for field in FIELDS), f"{sum(counts.values()):,}"]
 

@@ -68,7 +68,7 @@ def user_line(text, at="2026-11-16T01:00:00Z", cwd="/proj/a"):
             "claude.jsonl",
             "2026-11-16 00:53:26 tool      Bash: for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done",
         ),
-        ("claude.jsonl", "2026-11-16 00:53:34 result    55 characters: line 1 line 2"),
+        ("claude.jsonl", "2026-11-16 00:53:34 result    Bash 55 characters: line 1 line 2"),
         ("claude.jsonl", "I will run it. [1,755 tokens: 1,000 in, 55 out, 200 written, 500 cached]"),
         ("claude-limits.jsonl", "error     You've hit your session limit"),
         ("codex-rollout.jsonl", "2026-11-16 01:31:12 tool      exec_command: for i in 1 2 3 4 5 6"),
@@ -112,6 +112,37 @@ def test_thinking_and_results_are_shown_when_asked_for(capsys):
     assert "thinking  hmm let me think" in agentlog(capsys, "render", path, "--thinking")[1]
     assert "    line 8" in agentlog(capsys, "render", path, "--tools")[1].splitlines()
     assert "    line 8" not in agentlog(capsys, "render", path)[1].splitlines()
+
+
+def edit_lines(**given):
+    """A call of a tool and its answer."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": {"file_path": "/a/b.py", **given}}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done", "is_error": True}
+    for kind, block in (("assistant", call), ("user", answer)):
+        line = {"type": kind, "sessionId": "s", "message": {"role": kind, "content": [block]}}
+        yield json.dumps(line).encode() + b"\n"
+
+
+def test_a_result_bears_the_name_of_its_tool(capsys, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(edit_lines()))
+    lines = agentlog(capsys, "render", path)[1].splitlines()
+    assert [line[20:] for line in lines] == [
+        "tool      Edit: /a/b.py",
+        "result    Edit 4 characters FAILED: done",
+    ]
+
+
+def test_tools_shows_all_that_a_tool_was_given_but_no_secret(capsys, tmp_path):
+    path, page = tmp_path / "s.jsonl", tmp_path / "page.html"
+    path.write_bytes(b"".join(edit_lines(new_string=f"one\ntwo {SECRET}", count=3)))
+    assert "new_string" not in agentlog(capsys, "render", path)[1]
+    whole = agentlog(capsys, "render", path, "--tools")[1]
+    assert "Edit: /a/b.py\n    new_string: one\n    two [redacted]\n    count: 3\n" in whole
+    agentlog(capsys, "render", path, "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert "new_string: one" in text
+    assert SECRET not in whole + text
 
 
 def test_grep_keeps_what_matches(capsys):
@@ -204,7 +235,8 @@ def test_the_page_can_be_read_and_passed_on(capsys, tmp_path):
     assert found.loads == []
     assert "prefers-color-scheme: dark" in text
     assert "Tool finished." in "".join(found.text)
-    assert text.count("<details>") == 1
+    assert text.count("<details>") == 2, "the result, and what else the tool was given"
+    assert "1,995" in "".join(found.text), "what it took stands at the head"
 
 
 def test_usage_is_the_contract(capsys):

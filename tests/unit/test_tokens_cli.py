@@ -18,7 +18,7 @@ from fleet.transcripts import charts, price
 from fleet.transcripts.phase import PhaseMeter
 from fleet.transcripts.places import Wanted
 from fleet.transcripts.price import PriceBook
-from fleet.transcripts.report import agents_of, by_phase
+from fleet.transcripts.report import agents_of, by_phase, shown
 from fleet.transcripts.tokenlog import TokenLog, make_record
 from fleet.transcripts.usage import Counts
 from fleet.world.files import RealDisk
@@ -257,8 +257,8 @@ def test_the_page_is_one_file_that_loads_nothing_and_minds_the_dark(project):
     assert page.loads == []
     assert not re.search(r"https?://|@import|url\(|<script", text)
     assert "prefers-color-scheme: dark" in text
-    assert text.count("<svg") == 4
-    figures = re.findall(r'>demo</text>(?:<rect.*?</rect>)*<text class="figure"[^>]*>([^<]*)<', text)
+    assert text.count('class="bars"') == 4
+    figures = re.findall(r"<b>demo</b><span>(?:<i.*?</i>)*</span><em>([^<]*)<", text)
     assert figures == ["-"], "an agent without a transcript is a dash here too"
     assert "3,910,118" in "".join(page.text)
     assert "No price is known for mystery" in "".join(page.text)
@@ -310,6 +310,20 @@ def test_the_library_and_the_shipped_table_agree():
         assert library.price(model) == shipped.price(model)
     assert any(source.startswith("genai-prices") for source in library.sources)
     assert library.price("nobody-knows-1") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.0, "0.00"),
+        (0.004, "<0.01"),
+        (0.006, "0.01"),
+        (1234.5, "1,234.50"),
+    ],
+)
+def test_what_cost_something_is_never_shown_as_nought(value, text):
+    assert shown(value, money=True) == text
 
 
 def test_no_tokens_cost_nothing_whatever_the_model():

@@ -537,6 +537,51 @@ def test_codex_reads_as_a_conversation_without_what_it_tells_the_model():
     assert any(role is Role.ERROR and "hit your usage limit" in text for role, _, text in found)
 
 
+@pytest.mark.parametrize(
+    ("reader", "line", "told"),
+    [
+        (
+            claude.entries,
+            {"type": "user", "isMeta": True, "message": {"role": "user", "content": "Caveat: ..."}},
+            [(Role.SYSTEM, "Caveat: ...")],
+        ),
+        (
+            claude.entries,
+            json.loads(_progress(1).replace(b'"content":[]', b'"content":"on it"')),
+            [(Role.ASSISTANT, "on it")],
+        ),
+        (
+            codex.entries,
+            json.loads(codex_line("event_msg", {"type": "error", "message": "no"})),
+            [(Role.ERROR, "no")],
+        ),
+        (
+            codex.entries,
+            json.loads(codex_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})),
+            [(Role.SYSTEM, "turn stopped: interrupted")],
+        ),
+        (
+            codex.entries,
+            json.loads(codex_line("response_item", {"type": "web_search_call", "action": {"query": "tmux"}})),
+            [(Role.TOOL, "tmux")],
+        ),
+        (
+            codex.entries,
+            json.loads(
+                codex_line(
+                    "response_item",
+                    {"type": "message", "role": "user", "content": [{"text": "<user_instructions>"}]},
+                )
+            ),
+            [],
+        ),
+    ],
+    ids=["cli's own words", "a sub-agent's step", "error", "stopped", "search", "instructions"],
+)
+def test_lines_that_are_neither_question_nor_answer(reader, line, told):
+    assert [(entry.role, entry.text) for entry in reader(line)] == told
+
+
 def test_opencode_reads_the_same_from_export_and_database(database):
     exported = roles(FIXTURES / "opencode-export.json", EXPORT)
     assert exported == roles(database[0], "opencode")
