@@ -55,7 +55,7 @@ def _settle(dog: Watchdog, size: int, starts: Path) -> None:
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         dog.tick()
-        resting = sum(str(j.detail) == "IDLE" for j in dog.judged.values())
+        resting = sum(str(j.detail) == "IDLE" for j in dog.mind.judged.values())
         if len(list(starts.iterdir())) == size and resting == size:
             return
         time.sleep(0.2)

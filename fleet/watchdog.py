@@ -12,39 +12,34 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet import __version__
-from fleet.core.actions import Action, Paste, Post, Press, Start
+from fleet.core.actions import Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
-from fleet.core.decide import Judgement, judge
+from fleet.core.decide import judge
 from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
-from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
+from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.record import replace
-from fleet.core.rules.heal import BAD_ID_TRIES
-from fleet.core.rules.outbox import advance, queue, tail_of
-from fleet.journal.store import StoreError
+from fleet.core.rules.outbox import queue
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
+from fleet.world.deeds import Deeds, Mind
 from fleet.world.ears import Ears
 from fleet.world.ledger import Ledger
-from fleet.world.perform import Done, Order, Performer
+from fleet.world.perform import Performer
 from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader
 from fleet.world.sense import Look, Senses, Spec
+from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.5
-REFUSED_AGAIN_S = 5.0
-OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
-# What a verdict changes in memory because its act is about to happen.
-DONE_BY_ACTS = ("stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run")
-TAIL_OF = 400  # characters of a long text in which its end is found
 DYING_S, DYING_AGAIN_S = 2.0, 0.02  # a death we know of: how long, and how often, tmux is asked about it
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
@@ -86,20 +81,14 @@ class Watchdog:
         self.observe = observe
         self.count = 0
         self.reloader = Reloader(world, path, parse)
-        self.memories: dict[str, AgentMemory] = {}
-        self.judged: dict[str, Judgement] = {}
-        self.cases: dict[str, Case] = {}
-        self.fleet_memory = FleetMemory()
-        self.degraded = ""
+        self.mind = Mind()
+        self.trouble = Trouble(lambda kind, why: self._record(kind, "", why))
         self.last_look: Look | None = None
         self.loop: Governor | None = None
         self.loop_plan: LoopPlan | None = None
         self._govern_with = govern
-        self._wakes: dict[str, float] = {}
         self._pulse = Pulse()
         self._resumed = 0
-        self._faulty = False
-        self._loop_state = LoopState()
         self.watched_sessions: set[str] = set()
         self._dying: dict[str, tuple[int, float]] = {}  # session: pid that ended, until when to look for it
 
@@ -117,9 +106,21 @@ class Watchdog:
         self.ears = None if self.observe else Ears(self.world, self.house)
         self.senses = Senses(self.world, self.ears)
         self.asks = Asks(self.world, self.house)
-        self.fleet_memory = self.records.fleet()
-        self.ages = Ages(self.world.clock, self.fleet_memory)
+        self.mind.fleet = self.records.fleet()
+        self.ages = Ages(self.world.clock, self.mind.fleet)
         self.board = Board(self.world, self.house)
+        self.deeds = Deeds(
+            self.mind,
+            self.house,
+            self.records,
+            self.performer,
+            self.senses,
+            self.asks,
+            self.board,
+            self.ages,
+            self.trouble,
+            lambda: self.count,
+        )
         if not self.observe:
             for name in ("agents", "runs", "signals"):
                 self.world.disk.make_dir(self.house.path(name))
@@ -148,7 +149,7 @@ class Watchdog:
     def tick(self) -> float:
         """One look and what follows from it; returns the seconds until the next one is due."""
         self.count += 1
-        self._faulty = False
+        self.trouble.begin()
         now = self.ages.now()
         jump = self.ages.jumped(self._pulse.slept)
         if jump:
@@ -160,59 +161,57 @@ class Watchdog:
         if news.event:
             self._record(news.event, "", news.reason)
             if news.event in {"config.loaded", "config.recovered"}:
-                self._wakes.clear()
+                self.mind.wakes.clear()
                 self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
         specs = self._specs(fleet)
-        self._guard("serving requests", lambda: self._serve_requests(fleet, now))
+        self.trouble.guard("serving requests", lambda: self._serve_requests(fleet, now))
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
-        due = frozenset(s.name for s in specs) if heavy or self._resumed else self._due(specs, now)
+        due = frozenset(s.name for s in specs) if heavy or self._resumed else self.mind.due(specs, now)
         self._learn_runs(specs)
-        look = self.senses.look(fleet, self.memories, self.fleet_memory, desired, now, due)
+        look = self.senses.look(fleet, self.mind.memories, self.mind.fleet, desired, now, due)
         self.last_look = look
         self._watch_server(look, now)
-        self._guard("noting conversations", lambda: self._learn(fleet))
-        self._guard("governing the loop", lambda: self._govern(fleet, look, now))
-        self._guard("counting tokens", lambda: self._count(fleet, now))
+        self.trouble.guard("noting conversations", lambda: self._learn(fleet))
+        self.trouble.guard("governing the loop", lambda: self._govern(fleet, look, now))
+        self.trouble.guard("counting tokens", lambda: self._count(fleet, now))
         self._reap(look, now)
-        due |= self._due(specs, now)
+        due |= self.mind.due(specs, now)
         todo = [s for s in specs if s.name in due or s.name in look.changed]
         self._judge_all(fleet, todo, look, now)
         if self.observe:
-            self.memories.update((s.name, self.judged[s.name].memory) for s in todo)
+            self.mind.memories.update((s.name, self.mind.judged[s.name].memory) for s in todo)
         else:
-            self._do_all(fleet, todo, now)
+            self.deeds.do_all(fleet, todo, now)
         self._pulse.listed = now.steady
         if heavy:
             self._pulse.heavy = now.steady
-            self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
-            self._guard("tidying", lambda: self._tidy(fleet))
-        self._recover()
+            self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
+            self.trouble.guard("tidying", lambda: self._tidy(fleet))
+        if not self.house.events.trouble:
+            self.trouble.recover()
         self._show(fleet, todo, look, now)
         self._resumed = max(0, self._resumed - 1)
         return self._sleep(fleet, now)
 
     def _specs(self, fleet: Fleet) -> tuple[Spec, ...]:
         for spec in fleet.members:
-            if spec.name not in self.memories:
-                self.memories[spec.name] = self.records.agent(spec.name, spec.session)
+            if spec.name not in self.mind.memories:
+                self.mind.memories[spec.name] = self.records.agent(spec.name, spec.session)
         return fleet.members
-
-    def _due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
-        return frozenset(s.name for s in specs if self._wakes.get(s.name, 0.0) <= now.steady)
 
     def _serve_requests(self, fleet: Fleet, now: Moment) -> None:
         if self.observe:
             return
-        touched = self.asks.serve(fleet, self.memories, now)
+        touched = self.asks.serve(fleet, self.mind.memories, now)
         for name in touched:
-            self._wakes[name] = 0.0
+            self.mind.wakes[name] = 0.0
 
     def _watch_server(self, look: Look, now: Moment) -> None:
         if look.blind:
-            self._degrade(f"tmux: {look.blind}")
+            self.trouble.degrade(f"tmux: {look.blind}")
             return
-        memory, server = self.fleet_memory, look.server
+        memory, server = self.mind.fleet, look.server
         known = (memory.server_pid, memory.server_started)
         here = (server.pid, server.started) if server else (0, 0)
         if known == here:
@@ -223,17 +222,17 @@ class Watchdog:
             self._record("server.lost", "", f"the tmux server {memory.server_pid} is gone")
         if server:
             self._record("server.founded", "", f"tmux server {server.pid}")
-        self.fleet_memory = changed
-        self._guard("keeping the fleet's record", lambda: self._save_fleet(now))
+        self.mind.fleet = changed
+        self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
 
     def _govern(self, fleet: Fleet, look: Look, now: Moment) -> None:
         """Let the phase machine look, and carry its pings into the outboxes."""
         if fleet.loop is None:
-            self._loop_state = LoopState()
+            self.mind.loop = LoopState()
             return
         if self.loop is None:  # we only look, or act for a few: the position is what the record says
             book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
-            self._loop_state = standing(book.read())
+            self.mind.loop = standing(book.read())
             return
         if look.blind:
             return
@@ -241,54 +240,54 @@ class Watchdog:
         plan = self.loop.turn(fleet, alive=alive, taken=self._taken())
         self.loop_plan = plan
         state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
-        if state != self._loop_state:
-            self._loop_state = state
-            self._wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), 0.0))
+        if state != self.mind.loop:
+            self.mind.loop = state
+            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), 0.0))
         for ping in plan.pings:
-            memory = self.memories.get(ping.agent)
+            memory = self.mind.memories.get(ping.agent)
             if memory is None:
                 continue
             message = Message(
                 ping.id, f"ping:{ping.kind}", ping.text, tail=ping.text[-24:], queued=now.steady
             )
-            self.memories[ping.agent] = queue(memory, message)
-            self._wakes[ping.agent] = 0.0
+            self.mind.memories[ping.agent] = queue(memory, message)
+            self.mind.wakes[ping.agent] = 0.0
         if plan.task is not None:
             self._call_task(plan.task.agent, plan.task.token)
 
     def _call_task(self, name: str, token: str) -> None:
         """The task that completion calls for: wanted up, and its old run replaced once a token."""
-        memory = self.memories.get(name)
+        memory = self.mind.memories.get(name)
         if memory is None or memory.task == token or self.observe:
             return
         self.house.desired.update(lambda d: d.set([name], want=Want.UP, paused=False, frozen=False))
-        self.memories[name] = replace(memory, task=token, task_due=True)
-        self._wakes[name] = 0.0
+        self.mind.memories[name] = replace(memory, task=token, task_due=True)
+        self.mind.wakes[name] = 0.0
 
     def _count(self, fleet: Fleet, now: Moment) -> None:
         """Tokens of the phase that runs, and the record of one that is over."""
         if self.ledger is None or self.loop_plan is None:
             return
-        limited = any(m.limit is not None for m in self.memories.values())
+        limited = any(m.limit is not None for m in self.mind.memories.values())
         for record in self.ledger.note(
-            fleet, self._loop_state, limited=limited, steady=now.steady, wall=now.wall
+            fleet, self.mind.loop, limited=limited, steady=now.steady, wall=now.wall
         ):
             self._record("tokens.recorded", "", f"phase {record['phase']}")
 
     def _taken(self) -> frozenset[str]:
-        return frozenset(m.id for memory in self.memories.values() for m in memory.outbox)
+        return frozenset(m.id for memory in self.mind.memories.values() for m in memory.outbox)
 
     def _learn(self, fleet: Fleet) -> None:
         """Keep the conversation ids that the CLIs themselves told us: a restart resumes there."""
         while self.ears is not None and self.ears.learned:
             name, conversation = self.ears.learned.popitem()
-            agent, memory = fleet.agent(name), self.memories.get(name)
+            agent, memory = fleet.agent(name), self.mind.memories.get(name)
             if agent is None or memory is None or memory.run is None:
                 continue
             self.house.store.write_text(f"{name}.id", conversation + "\n")
             run = replace(memory.run, conversation=conversation)
             self.records.save_run(run)
-            self.memories[name] = replace(memory, run=run)
+            self.mind.memories[name] = replace(memory, run=run)
             self._record("agent.resume_id_learned", name, conversation)
 
     def _reap(self, look: Look, now: Moment) -> None:
@@ -298,7 +297,7 @@ class Watchdog:
             try:
                 self.world.tmux.reap()
             except Unavailable as error:
-                self._degrade(f"tmux: {error}")
+                self.trouble.degrade(f"tmux: {error}")
 
     def hasten(self, key: str) -> None:
         """Something happened: who dies must be looked at wholly, whatever its time says."""
@@ -307,7 +306,7 @@ class Watchdog:
         if kind == "signals":
             self.senses.listen = True
         if kind == "pane" and fleet is not None:
-            self._wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
+            self.mind.wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
             ref = self.last_look.alive.get(session) if self.last_look is not None else None
             if ref is not None:
                 self._dying[session] = (ref.pid, self.ages.now().steady + DYING_S)
@@ -325,13 +324,13 @@ class Watchdog:
     # --- deciding -----------------------------------------------------------------------------------
 
     def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
-        heals = [t for t in self.fleet_memory.heals if now.steady - t < HOUR_S]
+        heals = [t for t in self.mind.fleet.heals if now.steady - t < HOUR_S]
         for spec in todo:
             seen = look.seen[spec.name]
-            memory = self._with_run(spec, seen, self.memories[spec.name])
+            memory = self._with_run(spec, seen, self.mind.memories[spec.name])
             case = self._case(fleet, spec, memory, seen, now, tuple(heals))
             verdict = judge(case)
-            self.cases[spec.name], self.judged[spec.name] = case, verdict
+            self.mind.cases[spec.name], self.mind.judged[spec.name] = case, verdict
             if isinstance(verdict.action, Start) and not verdict.action.planned:
                 heals.append(now.steady)
 
@@ -339,12 +338,12 @@ class Watchdog:
         """Who is not there may have been started by a verb since, and be gone again: its record stays."""
         alive = self.last_look.alive if self.last_look is not None else {}
         for spec in specs:
-            memory = self.memories[spec.name]
+            memory = self.mind.memories[spec.name]
             if spec.session in alive or memory.stopping is not None:
                 continue
             run = self.records.run(spec.session)
             if run is not None and (memory.run is None or run.id != memory.run.id):
-                self.memories[spec.name] = replace(memory, run=run)
+                self.mind.memories[spec.name] = replace(memory, run=run)
 
     def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
         """The record of the run that is there, read once a run."""
@@ -376,7 +375,7 @@ class Watchdog:
             memory=memory,
             seen=seen,
             now=now,
-            loop=self._loop_state,
+            loop=self.mind.loop,
             account_until=until,
             account_by=by,
             stagger=place * STAGGER_S,
@@ -391,162 +390,10 @@ class Watchdog:
         mates = [a for a in fleet.agents if a.account == agent.account]
         until, by = 0.0, ""
         for mate in mates:
-            limit = self.memories[mate.name].limit if mate.name in self.memories else None
+            limit = self.mind.memories[mate.name].limit if mate.name in self.mind.memories else None
             if limit is not None and mate.name != agent.name and limit.until > max(until, now.wall):
                 until, by = limit.until, mate.name
         return until, by, mates.index(agent)
-
-    # --- doing --------------------------------------------------------------------------------------
-
-    def _do_all(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
-        starts: list[tuple[Spec, Start]] = []
-        acts: list[tuple[Spec, Action]] = []
-        if self._too_late(now):
-            self._wakes.update((spec.name, 0.0) for spec in todo)
-            return
-        for spec in todo:
-            verdict = self.judged[spec.name]
-            if not self._remember(spec, verdict, now):
-                self._wakes[spec.name] = now.steady + REFUSED_AGAIN_S
-                continue  # what cannot be put on record is not done
-            self._wakes[spec.name] = verdict.wake_at if verdict.wake_at is not None else 1e15
-            if isinstance(verdict.action, Start):
-                starts.append((spec, verdict.action))
-            elif verdict.action is not None:
-                acts.append((spec, verdict.action))
-        for spec, action in acts:
-            self._guard(f"acting on {spec.name}", lambda s=spec, a=action: self._act(s, a, now))  # type: ignore[misc]
-        if starts:
-            self._guard("starting agents", lambda: self._start(fleet, starts, now))
-
-    def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
-        old = self.memories[spec.name]
-        memory = self._with_tails(verdict.memory)
-        if memory is not verdict.memory:
-            verdict = replace(verdict, memory=memory)
-        self.memories[spec.name] = memory
-        try:
-            # receipts first: a message that is still in the outbox is only confirmed once more
-            self.asks.finished(verdict.finished)
-            self.records.save(spec.name, spec.session, verdict.memory, now.steady)
-            for kind, reason in verdict.events:
-                self.house.events.record(kind, agent=spec.name, reason=reason)
-            if verdict.memory.detail != old.detail:
-                reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
-                self.house.events.record(
-                    "agent.state_changed",
-                    agent=spec.name,
-                    reason=reason,
-                    rule=verdict.rule,
-                    was=old.detail,
-                    now=verdict.memory.detail,
-                )
-            if verdict.action is not None:
-                self.board.bundle(self.count, spec, self.cases[spec.name], verdict)
-        except (OSError, StoreError) as error:
-            # not put on record, so not done: what the verdict took for granted is taken back
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self._degrade(f"state cannot be written: {why}")
-            self._take_back(spec)
-            return False
-        return True
-
-    def _take_back(self, spec: Spec) -> None:
-        before = self.cases[spec.name].memory
-        undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
-        self.memories[spec.name] = replace(self.memories[spec.name], **undone)
-
-    def _too_late(self, now: Moment) -> bool:
-        """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
-        return self.ages.now().steady - now.steady > OLD_S
-
-    def _with_tails(self, memory: AgentMemory) -> AgentMemory:
-        """A text that lies in a file is known on the screen by its end, like any other."""
-        if all(m.tail or not m.file for m in memory.outbox):
-            return memory
-        return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
-
-    def _with_tail(self, message: Message) -> Message:
-        if message.tail or not message.file:
-            return message
-        try:
-            return replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
-        except OSError:
-            return message
-
-    def _act(self, spec: Spec, action: Action, now: Moment) -> None:
-        message: Message | None = None
-        if self._too_late(now):
-            self._take_back(spec)
-            self._wakes[spec.name] = 0.0
-            return
-        if isinstance(action, Paste | Press | Post):
-            message = next((m for m in self.memories[spec.name].outbox if m.id == action.message), None)
-        done = self.performer.act(action, message)
-        self.senses.forget(spec.session)
-        if message is not None and isinstance(action, Paste) and (done.ok or done.why.startswith("unknown")):
-            self.memories[spec.name] = advance(self.memories[spec.name], replace(message, pasted=True))
-        if done.ok:
-            return
-        self._record(
-            "action.stale" if done.stale else "action.failed",
-            spec.name,
-            f"{type(action).__name__}: {done.why}",
-        )
-        if message is not None and not done.why.startswith("unknown"):
-            # it was certainly not done: a step back, or out of the queue when it never can be
-            back = replace(message, status=Status.QUEUED, run="", posted=False, why=done.why)
-            if isinstance(action, Press):
-                back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
-            elif done.fatal:
-                back = replace(back, status=Status.FAILED)
-            self.memories[spec.name] = advance(self.memories[spec.name], back)
-            if done.fatal:
-                self.asks.finished((back,))
-            self._wakes[spec.name] = now.steady + 1.0
-
-    def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:
-        orders = [self._order(spec, action) for spec, action in starts]
-
-        def wanted(name: str) -> bool:
-            return self.house.desired.load().wants_up(name)
-
-        results = self.performer.start(fleet, orders, wanted)
-        for spec, action in starts:
-            self._settle(spec, action, results.get(spec.name, Done(ok=False, why="not tried")), now)
-
-    def _order(self, spec: Spec, action: Start) -> Order:
-        phase = self._loop_state.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
-        resume = self.memories[spec.name].bad_resumes < BAD_ID_TRIES
-        return Order(spec, action.cause, action.replace, resume, phase, action.planned)
-
-    def _settle(self, spec: Spec, action: Start, done: Done, now: Moment) -> None:
-        memory = self.memories[spec.name]
-        if done.ok:
-            memory = replace(
-                memory,
-                run=done.run,
-                bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes,
-            )
-            memory = replace(memory, task_due=False)
-            if not action.planned:
-                memory = replace(memory, heals=memory.heals + 1)
-                self.fleet_memory = replace(
-                    self.fleet_memory,
-                    heals=(*(t for t in self.fleet_memory.heals if now.steady - t < HOUR_S), now.steady),
-                )
-                self._record("agent.healed", spec.name, action.cause)
-        elif done.fatal:
-            memory = replace(
-                memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`"
-            )
-            self._record("agent.failed_for_good", spec.name, done.why)
-        elif not done.stale:
-            memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
-            self._record("agent.start_failed", spec.name, done.why)
-        self.memories[spec.name] = memory
-        self._wakes[spec.name] = now.steady + (0.05 if done.ok else 1.0)
-        self.records.save(spec.name, spec.session, memory, now.steady)
 
     # --- telling ------------------------------------------------------------------------------------
 
@@ -554,18 +401,18 @@ class Watchdog:
         """Rows for whoever asks, and the heartbeat."""
         for spec in todo:
             self.board.post(
-                fleet, spec, look.seen[spec.name], self.memories[spec.name], self.judged[spec.name]
+                fleet, spec, look.seen[spec.name], self.mind.memories[spec.name], self.mind.judged[spec.name]
             )
         if self.observe:
             return
-        words = (self.degraded, self.reloader.problem, len(look.orphans), self.loop_plan)
+        words = (self.trouble.now, self.reloader.problem, len(look.orphans), self.loop_plan)
         if self.board.due(now.steady, words):
-            self._guard("writing the view", lambda: self.board.write(self.view(fleet, now)))
-        self._guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
+            self.trouble.guard("writing the view", lambda: self.board.write(self.view(fleet, now)))
+        self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
     def view(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
         """The whole view as a document."""
-        troubles = [f"watchdog: degraded: {self.degraded}"] if self.degraded else []
+        troubles = [f"watchdog: degraded: {self.trouble.now}"] if self.trouble.now else []
         if self.reloader.problem:
             troubles.append(f"agents.toml: not in force: {self.reloader.problem}")
         troubles += self.house.store.troubles
@@ -576,7 +423,7 @@ class Watchdog:
         extra = {
             "tick": self.count,
             "at": now.wall,
-            "degraded": self.degraded,
+            "degraded": self.trouble.now,
             "config": self.reloader.problem,
         }
         return self.board.document(fleet, self.loop_plan, troubles) | extra
@@ -584,7 +431,7 @@ class Watchdog:
     # --- keeping on ---------------------------------------------------------------------------------
 
     def _sleep(self, fleet: Fleet, now: Moment) -> float:
-        wakes = [self._wakes.get(s.name, 0.0) for s in fleet.members]
+        wakes = [self.mind.wakes.get(s.name, 0.0) for s in fleet.members]
         next_look = min([self._pulse.listed + fleet.watchdog.signal_interval, *wakes])
         delay = next_look - now.steady
         if self.reloader.again_in is not None:
@@ -601,10 +448,10 @@ class Watchdog:
         return delay
 
     def _save_fleet(self, now: Moment) -> None:
-        self.fleet_memory = replace(
-            self.fleet_memory, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
+        self.mind.fleet = replace(
+            self.mind.fleet, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
         )
-        self.records.save_fleet(self.fleet_memory)
+        self.records.save_fleet(self.mind.fleet)
 
     def _tidy(self, fleet: Fleet) -> None:
         self.house.intents.settle()
@@ -612,25 +459,6 @@ class Watchdog:
         for session in (fleet.watchdog_session, *(s.session for s in fleet.members)):
             self.world.rotate(f"{self.house.logs_dir}/{session}.log")
 
-    def _degrade(self, why: str) -> None:
-        """Something cannot be looked at or written; said once, and taken back by a tick without a fault."""
-        self._faulty = True
-        if why != self.degraded:
-            self.degraded = why
-            self._record("watchdog.degraded", "", why)
-
-    def _recover(self) -> None:
-        if self.degraded and not self._faulty and not self.house.events.trouble:
-            self.degraded = ""
-            self._record("watchdog.recovered", "", "everything can be looked at and written again")
-
     def _record(self, kind: str, agent: str, reason: str) -> None:
         if not self.observe:
             self.house.events.record(kind, agent=agent, reason=reason)
-
-    def _guard(self, what: str, step: Callable[[], object]) -> None:
-        """One step that fails must not take the others with it."""
-        try:
-            step()
-        except (OSError, StoreError, Unavailable) as error:
-            self._degrade(f"{what}: {error}")

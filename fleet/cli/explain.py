@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("the watchdog is explained by `agents.py status` and `agents.py events`", code=2)
     dog = observer(fleet)
     dog.tick()
-    verdict, case = dog.judged[args.name], dog.cases[args.name]
+    verdict, case = dog.mind.judged[args.name], dog.mind.cases[args.name]
     facts = explained(verdict, case)
     if args.json:
         io.json(facts)

@@ -178,7 +178,7 @@ def wait_ready(fleet: Fleet, specs: Sequence[Spec], timeout: float) -> dict[str,
     while waiting:
         dog.tick()
         for name in sorted(waiting):
-            verdict, seen = dog.judged.get(name), dog.last_look.seen[name] if dog.last_look else None
+            verdict, seen = dog.mind.judged.get(name), dog.last_look.seen[name] if dog.last_look else None
             if verdict is None or seen is None:
                 continue
             gone = not seen.blind and (seen.pane is None or seen.pane.dead)
@@ -194,7 +194,7 @@ def wait_ready(fleet: Fleet, specs: Sequence[Spec], timeout: float) -> dict[str,
         if waiting:
             time.sleep(POLL_S)
     for name in waiting:
-        verdict = dog.judged.get(name)
+        verdict = dog.mind.judged.get(name)
         states[name] = (
             False,
             f"not ready after {timeout:.0f} s: {verdict.reason if verdict else 'not seen'}",

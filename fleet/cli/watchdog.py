@@ -231,7 +231,7 @@ def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
         plan = [
             {"agent": name, "state": str(j.detail), "rule": j.rule, "reason": j.reason,
              "would": type(j.action).__name__ if j.action else ""}
-            for name, j in dog.judged.items()
+            for name, j in dog.mind.judged.items()
         ]  # fmt: skip
         if as_json:
             io.json({"tick": dog.count, "plan": plan})

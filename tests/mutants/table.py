@@ -105,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "ignores desired before a start",
-        "fleet/watchdog.py",
+        "fleet/world/deeds.py",
         "return self.house.desired.load().wants_up(name)",
         "return True",
         f"{MATRIX}::test_a_down_at_any_port_call_wins",

@@ -346,7 +346,7 @@ class Simulation:
             self.oracles.fail("I50", "the watchdog spins: it looks again and again without waiting")
 
     def _mark(self, watchdog: Watchdog) -> None:
-        for name, verdict in watchdog.judged.items():
+        for name, verdict in watchdog.mind.judged.items():
             if self._marked.get(name) is not verdict:
                 self._marked[name] = verdict
                 self.report.rules[verdict.rule] += 1

@@ -1,0 +1,223 @@
+"""The doing half of a tick: what was decided goes on record, then it is done, then how it went is remembered.
+
+What cannot be put on record is not done. What was decided before somebody stopped us is not done either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from fleet.core.actions import Action, Paste, Post, Press, Start
+from fleet.core.budget import HOUR_S
+from fleet.core.case import Case, LoopState
+from fleet.core.decide import Judgement
+from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
+from fleet.core.model import AgentSpec, Fleet
+from fleet.core.record import replace
+from fleet.core.rules.heal import BAD_ID_TRIES
+from fleet.core.rules.outbox import advance, tail_of
+from fleet.journal.store import StoreError
+from fleet.world.ages import Ages
+from fleet.world.asks import Asks
+from fleet.world.board import Board
+from fleet.world.perform import Done, Order, Performer
+from fleet.world.records import Records
+from fleet.world.sense import Senses, Spec
+from fleet.world.trouble import Trouble
+from fleet.world.world import House
+
+REFUSED_AGAIN_S = 5.0
+OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
+NEVER = 1e15
+# What a verdict changes in memory because its act is about to happen.
+DONE_BY_ACTS = ("stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run")
+TAIL_OF = 400  # characters of a long text in which its end is found
+
+
+@dataclass(slots=True)
+class Mind:
+    """What the watchdog holds from one tick to the next, by agent."""
+
+    fleet: FleetMemory = field(default_factory=FleetMemory)
+    memories: dict[str, AgentMemory] = field(default_factory=dict)
+    cases: dict[str, Case] = field(default_factory=dict)
+    judged: dict[str, Judgement] = field(default_factory=dict)
+    wakes: dict[str, float] = field(default_factory=dict)  # when each is due, on the steady clock
+    loop: LoopState = field(default_factory=LoopState)
+
+    def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
+        """Whose time has come."""
+        return frozenset(s.name for s in specs if self.wakes.get(s.name, 0.0) <= now.steady)
+
+
+@dataclass(slots=True)
+class Deeds:
+    """Carries verdicts out."""
+
+    mind: Mind
+    house: House
+    records: Records
+    performer: Performer
+    senses: Senses
+    asks: Asks
+    board: Board
+    ages: Ages
+    trouble: Trouble
+    tick: Callable[[], int]
+
+    def do_all(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
+        """Everything that was decided for these."""
+        starts: list[tuple[Spec, Start]] = []
+        acts: list[tuple[Spec, Action]] = []
+        wakes = self.mind.wakes
+        if self._too_late(now):
+            wakes.update((spec.name, 0.0) for spec in todo)
+            return
+        for spec in todo:
+            verdict = self.mind.judged[spec.name]
+            if not self._remember(spec, verdict, now):
+                wakes[spec.name] = now.steady + REFUSED_AGAIN_S
+                continue  # what cannot be put on record is not done
+            wakes[spec.name] = verdict.wake_at if verdict.wake_at is not None else NEVER
+            if isinstance(verdict.action, Start):
+                starts.append((spec, verdict.action))
+            elif verdict.action is not None:
+                acts.append((spec, verdict.action))
+        for spec, action in acts:
+            self.trouble.guard(f"acting on {spec.name}", lambda s=spec, a=action: self._act(s, a, now))  # type: ignore[misc]
+        if starts:
+            self.trouble.guard("starting agents", lambda: self._start(fleet, starts, now))
+
+    def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
+        old = self.mind.memories[spec.name]
+        memory = self._with_tails(verdict.memory)
+        if memory is not verdict.memory:
+            verdict = replace(verdict, memory=memory)
+        self.mind.memories[spec.name] = memory
+        try:
+            # receipts first: a message that is still in the outbox is only confirmed once more
+            self.asks.finished(verdict.finished)
+            self.records.save(spec.name, spec.session, verdict.memory, now.steady)
+            for kind, reason in verdict.events:
+                self.house.events.record(kind, agent=spec.name, reason=reason)
+            if verdict.memory.detail != old.detail:
+                reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
+                self.house.events.record(
+                    "agent.state_changed",
+                    agent=spec.name,
+                    reason=reason,
+                    rule=verdict.rule,
+                    was=old.detail,
+                    now=verdict.memory.detail,
+                )
+            if verdict.action is not None:
+                self.board.bundle(self.tick(), spec, self.mind.cases[spec.name], verdict)
+        except (OSError, StoreError) as error:
+            # not put on record, so not done: what the verdict took for granted is taken back
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            self.trouble.degrade(f"state cannot be written: {why}")
+            self._take_back(spec)
+            return False
+        return True
+
+    def _take_back(self, spec: Spec) -> None:
+        before = self.mind.cases[spec.name].memory
+        undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
+        self.mind.memories[spec.name] = replace(self.mind.memories[spec.name], **undone)
+
+    def _too_late(self, now: Moment) -> bool:
+        """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
+        return self.ages.now().steady - now.steady > OLD_S
+
+    def _with_tails(self, memory: AgentMemory) -> AgentMemory:
+        """A text that lies in a file is known on the screen by its end, like any other."""
+        if all(m.tail or not m.file for m in memory.outbox):
+            return memory
+        return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
+
+    def _with_tail(self, message: Message) -> Message:
+        if message.tail or not message.file:
+            return message
+        try:
+            return replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
+        except OSError:
+            return message
+
+    def _act(self, spec: Spec, action: Action, now: Moment) -> None:
+        message: Message | None = None
+        if self._too_late(now):
+            self._take_back(spec)
+            self.mind.wakes[spec.name] = 0.0
+            return
+        if isinstance(action, Paste | Press | Post):
+            message = next((m for m in self.mind.memories[spec.name].outbox if m.id == action.message), None)
+        done = self.performer.act(action, message)
+        self.senses.forget(spec.session)
+        if message is not None and isinstance(action, Paste) and (done.ok or done.why.startswith("unknown")):
+            pasted = replace(message, pasted=True)
+            self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], pasted)
+        if done.ok:
+            return
+        self._record(
+            "action.stale" if done.stale else "action.failed",
+            spec.name,
+            f"{type(action).__name__}: {done.why}",
+        )
+        if message is not None and not done.why.startswith("unknown"):
+            # it was certainly not done: a step back, or out of the queue when it never can be
+            back = replace(message, status=Status.QUEUED, run="", posted=False, why=done.why)
+            if isinstance(action, Press):
+                back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
+            elif done.fatal:
+                back = replace(back, status=Status.FAILED)
+            self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], back)
+            if done.fatal:
+                self.asks.finished((back,))
+            self.mind.wakes[spec.name] = now.steady + 1.0
+
+    def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:
+        orders = [self._order(spec, action) for spec, action in starts]
+
+        def wanted(name: str) -> bool:
+            return self.house.desired.load().wants_up(name)
+
+        results = self.performer.start(fleet, orders, wanted)
+        for spec, action in starts:
+            self._settle(spec, action, results.get(spec.name, Done(ok=False, why="not tried")), now)
+
+    def _order(self, spec: Spec, action: Start) -> Order:
+        phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
+        resume = self.mind.memories[spec.name].bad_resumes < BAD_ID_TRIES
+        return Order(spec, action.cause, action.replace, resume, phase, action.planned)
+
+    def _settle(self, spec: Spec, action: Start, done: Done, now: Moment) -> None:
+        memory = self.mind.memories[spec.name]
+        if done.ok:
+            memory = replace(
+                memory,
+                run=done.run,
+                bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes,
+            )
+            memory = replace(memory, task_due=False)
+            if not action.planned:
+                memory = replace(memory, heals=memory.heals + 1)
+                self.mind.fleet = replace(
+                    self.mind.fleet,
+                    heals=(*(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S), now.steady),
+                )
+                self._record("agent.healed", spec.name, action.cause)
+        elif done.fatal:
+            memory = replace(
+                memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`"
+            )
+            self._record("agent.failed_for_good", spec.name, done.why)
+        elif not done.stale:
+            memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
+            self._record("agent.start_failed", spec.name, done.why)
+        self.mind.memories[spec.name] = memory
+        self.mind.wakes[spec.name] = now.steady + (0.05 if done.ok else 1.0)
+        self.records.save(spec.name, spec.session, memory, now.steady)
+
+    def _record(self, kind: str, agent: str, reason: str) -> None:
+        self.house.events.record(kind, agent=agent, reason=reason)
