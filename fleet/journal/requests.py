@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,10 +55,12 @@ class Requests:
         self._write(self.asked, request_id, body)
         return request_id
 
-    def pending(self) -> tuple[Request, ...]:
-        """Those not answered, oldest first. One that cannot be read is answered so at once."""
+    def pending(self, known: Container[str] = ()) -> tuple[Request, ...]:
+        """Those not answered, and not known already, oldest first. An unreadable one is answered at once."""
         found = []
         for request_id in self._ids(self.asked):
+            if request_id in known:
+                continue
             try:
                 body = json.loads(self._disk.read(f"{self.asked}/{request_id}.json", _CAP))
                 found.append(

@@ -26,9 +26,7 @@ class Asks:
     def serve(self, fleet: Fleet, memories: dict[str, AgentMemory], now: Moment) -> list[str]:
         """Take what is new; returns the names of those concerned."""
         touched = []
-        for ask in self._house.requests.pending():
-            if ask.kind == "send" and ask.id in self._taken:
-                continue
+        for ask in self._house.requests.pending(self._taken):
             memory = memories.get(ask.agent)
             if memory is None or fleet.agent(ask.agent) is None:
                 self._house.requests.answer(ask.id, ok=False, text=f"there is no agent {ask.agent}")

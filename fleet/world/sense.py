@@ -45,6 +45,7 @@ class Eye:
     key: tuple[float, int, int, int] | None = None  # as listed when last captured
     again: bool = True  # the list's clock has seconds: look once more after the last change
     reading: Reading | None = None
+    shown: tuple[Backend, str, int] | None = None  # what that was read from
     words: str = ""
     proc: ProcView = UNMEASURED
     cpu: float = 0.0
@@ -222,7 +223,8 @@ class Senses:
             left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
             return AgentSeen(pane=pane, survivors=left, intent=intent)
         backend = fleet.backend_of(spec)
-        if fresh is not None:
+        if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
+            eye.shown = (backend, fresh, pane.cursor_y)
             eye.reading = self._read(
                 backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y
             )
@@ -366,6 +368,14 @@ def _by_session(
         if spec.session not in found and pane is not None:
             found[spec.session] = pane
     return found
+
+
+def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
+    """Does the last reading hold for this screen as well? One that names a time is made anew."""
+    shown, reading = eye.shown, eye.reading
+    if shown is None or shown[0] is not backend or shown[1:] != (text, cursor_y) or reading is None:
+        return False
+    return reading.until is None and reading.marker is None
 
 
 def _shown_as(panes: Mapping[str, PaneView], session: str) -> str:

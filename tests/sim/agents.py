@@ -308,11 +308,8 @@ class SimAgent:
         self.enter(Mood.SILENT, "@ running the long build")
         child = self.table.spawn("cc1", self.proc)
         self.table.set_load(child, self.rng.choice((0.9, 0.0)))  # it computes, or waits for somebody
-        self._then(self.rng.uniform(300, 2400), lambda: self._build_over(child))
-
-    def _build_over(self, child: SimProc) -> None:
-        self.table.end(child, code=0)
-        self._turn_ended()
+        child.on_exit = lambda _code, _signum: self._then(0.1, self._turn_ended)  # also if somebody ends it
+        self._then(self.rng.uniform(300, 2400), lambda: self.table.end(child, code=0))
 
     def _to_ask(self) -> None:
         self.enter(Mood.ASK)
