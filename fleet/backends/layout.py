@@ -7,6 +7,7 @@ trailing blanks:
                           edge below. Without `close` it is the last composer line with only chrome below it
   inside                  instead of `open`: every line of the composer (group `draft`); the last is a label
   placeholder             a whole draft that is the CLI's own hint
+  overlay                 the title of a window drawn over everything else; what is typed goes there
   hint, option            the key line under a dialog; the choice that its cursor points at
   user, said, tool,       what a line begins: a user's turn, the agent's words, a tool call, a tool's output,
   output, notice, status, a notice of the CLI itself, a spinner or the summary of a turn, the one-line
@@ -118,7 +119,7 @@ class Layout:
         self.open, self.close, self.composer, self.inside = map(mark, ("open", "close", "composer", "inside"))
         self.placeholder, self.hint, self.option = map(mark, ("placeholder", "hint", "option"))
         self.user, self.echo, self.aside, self.margin = map(mark, ("user", "echo", "aside", "margin"))
-        self.header = mark("header")
+        self.header, self.overlay = mark("header"), mark("overlay")
         starts = [f"(?P<{kind}>{landmarks[kind]})" for kind in self.KINDS if landmarks.get(kind)]
         self.start = re.compile("|".join(starts)) if starts else None
 
@@ -127,8 +128,11 @@ class Layout:
         lines = self._main_column(lines)
         parts = Parts()
         end = len(lines)
-        composer = self._find_composer(lines)
-        if composer and not self._is_choice(lines, composer[1]):
+        over = self._overlaid(lines)
+        composer = self._find_composer(lines) if over is None else None
+        if over is not None:
+            end, parts.dialog = over, "\n".join(lines[over:])
+        elif composer and not self._is_choice(lines, composer[1]):
             end = self._take_composer(lines, composer, parts)
         elif self._asks(lines):
             end = self._take_dialog(lines, parts)
@@ -141,6 +145,10 @@ class Layout:
             if edge:
                 return [text[: edge.end("cut")].rstrip() for text in lines]
         return lines
+
+    def _overlaid(self, lines: list[str]) -> int | None:
+        found = (i for i, line in enumerate(lines) if self.overlay and self.overlay.match(line))
+        return next(found, None)
 
     def _find_composer(self, lines: list[str]) -> tuple[int, int, int] | None:
         """Where content ends, where the composer's first line is, and where its last has been."""

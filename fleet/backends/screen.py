@@ -140,7 +140,7 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     parts = profile.layout.cut(lines)
     state, pattern, line, until = _verdict(profile, parts, lines, now, zone)
     dialog = _dialog(profile, parts.dialog) if parts.dialog else None
-    if dialog and not _beside(dialog, state):
+    if dialog and not _beside(dialog, state, asked=line == parts.dialog):
         state, pattern, line, until = ScreenState.ASKING, dialog.name, _first(parts.dialog), None
     return Reading(
         state=state,
@@ -156,9 +156,9 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
     )
 
 
-def _beside(dialog: Dialog, state: ScreenState) -> bool:
-    """Is the dialog only a remark on that state? A limit's own menu is: it may be closed with a key."""
-    return state is ScreenState.AUTH or (state is ScreenState.LIMITED and bool(dialog.key))
+def _beside(dialog: Dialog, state: ScreenState, *, asked: bool) -> bool:
+    """Does the dialog only say the same? A login does; so does a limit's own menu, which a key may close."""
+    return (state is ScreenState.AUTH and asked) or (state is ScreenState.LIMITED and bool(dialog.key))
 
 
 def _verdict(
