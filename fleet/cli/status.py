@@ -151,7 +151,7 @@ def _row(
     want: str,
     dog: dict[str, Any],
 ) -> dict[str, Any]:
-    pane = panes.get(spec.session)
+    pane = panes.get(spec.session) or _renamed(panes, known)
     live = pane is not None and not pane.dead
     kind = getattr(spec, "kind", "service")
     told = known if known is not None and dog["state"] != "stopped" else None
@@ -189,6 +189,12 @@ def _row(
             "reason": "a session of this name is not ours",
         }
     return shown | _state(pane, told, want, dog)
+
+
+def _renamed(panes: dict[str, PaneView], known: dict[str, Any] | None) -> PaneView | None:
+    """Somebody may have given the session another name: the watchdog still knows its process."""
+    pid = known.get("pid") if known else None
+    return next((p for p in panes.values() if p.ref.pid == pid), None) if pid else None
 
 
 def _state(

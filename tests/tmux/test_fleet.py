@@ -215,9 +215,9 @@ def test_a_message_works_without_a_watchdog_and_fails_honestly(make):
     p.agents("up", "one")
     assert p.json("send", "one", "alone")["ok"]
     p.agents("down", "one")
-    said = p.json("send", "one", "nobody there", "--timeout", "2", code=1)
+    said = p.json("send", "one", "nobody there", code=1)
     assert not said["ok"]
-    assert "not done within" in said["receipts"]["one"]["text"]
+    assert "it is down" in said["receipts"]["one"]["text"]
 
 
 def test_two_projects_side_by_side_never_meet(make):
@@ -344,6 +344,22 @@ def test_a_killed_watchdog_is_brought_back_by_ensure(make):
     assert p.agents("status", "--check", code=1)
     p.agents("ensure")
     until(lambda: p.json("status")["watchdog"]["state"] == "running")
+
+
+def test_a_renamed_session_is_still_that_agents_for_everybody(make):
+    """The name moved, the run did not: nobody calls it dead, doubles it or leaves it behind."""
+    p = make(TWO)
+    p.agents("up")
+    pid = p.row("a")["pid"]
+    p.tmux("rename-session", "-t", f"={p.prefix}a:", f"{p.prefix}other")
+    assert (p.row("a")["state"], p.row("a")["pid"]) == ("RUNNING", pid)
+    assert "not delivered" not in p.agents("send", "a", "hello")
+    p.agents("up")
+    names = p.tmux("list-sessions", "-F", "#{session_name}").split()
+    assert f"{p.prefix}a" not in names
+    p.agents("down", "a")
+    until(lambda: p.row("a")["state"] == "STOPPED")
+    assert f"{p.prefix}other" not in p.tmux("list-sessions", "-F", "#{session_name}").split()
 
 
 def test_every_action_can_be_explained_and_decided_again(make):
