@@ -21,6 +21,7 @@ from fleet.cli.common import ENGINE, Io, config_path
 from fleet.cli.version import answer, commit
 from fleet.core.model import AgentSpec, Fleet
 from fleet.world import packages
+from fleet.world.ports import Unavailable
 from fleet.world.tmux import OLDEST, parse_version, resolve_socket
 
 LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes free: worth a warning, not enough to go on
@@ -80,14 +81,10 @@ def tmux_itself() -> Check:
     install = shlex.join(packages.install_command(["tmux"])) or "install tmux"
     if not said:
         return Check("fail", "tmux", "not found", f"{install}   (or: agents.py doctor --install-tmux)")
-    oldest = ".".join(map(str, OLDEST))
     try:
-        new_enough = parse_version(said) >= OLDEST
-    except Exception:
-        return Check(
-            "warn", "tmux", f"{said}: a version we cannot read", f"make sure it is {oldest} or newer"
-        )
-    if not new_enough:
+        parse_version(said)
+    except Unavailable:
+        oldest = ".".join(map(str, OLDEST))
         return Check("fail", "tmux", f"{said} is older than {oldest}", f"install tmux {oldest} or newer")
     return Check("ok", "tmux", said.removeprefix("tmux "))
 
@@ -137,6 +134,8 @@ def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
 def log_dir(fleet: Fleet) -> Check:
     """Private and writable: it holds prompts and everything the agents printed."""
     path = fleet.log_dir
+    if os.path.lexists(path) and not os.path.isdir(path):
+        return Check("fail", "log_dir", f"{path} is not a directory", "remove it, or choose another log_dir")
     if not os.path.exists(path):
         above = path
         while not os.path.exists(above):

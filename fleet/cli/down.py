@@ -33,9 +33,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = load_fleet(args, io)
     for name in args.names:
         session_of(fleet, name)
-    if not os.path.isdir(os.path.join(fleet.log_dir, "state")):
-        return _report(_nothing(), io, dog=False, as_json=args.json)
     operator = Operator(fleet)
+    if not os.path.isdir(os.path.join(fleet.log_dir, "state")):
+        if not _runs(operator):
+            return _report(_nothing(), io, dog=False, as_json=args.json)
+        operator.make_room()  # somebody removed the state under a running fleet
     if args.names:
         return _some(operator, list(dict.fromkeys(args.names)), io, as_json=args.json)
     return _all(operator, io, as_json=args.json)
@@ -69,6 +71,16 @@ def _some(operator: Operator, names: Sequence[str], io: Io, *, as_json: bool) ->
         stopped = operator.stop(panes, runs=gone)
     operator.house.events.record("desired.changed", reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)
+
+
+def _runs(operator: Operator) -> bool:
+    """Without a state directory only the sessions themselves can tell."""
+    from fleet.world.ports import Unavailable
+
+    try:
+        return bool(operator.listing().panes)
+    except Unavailable:
+        return False
 
 
 def everybody(fleet: Fleet, operator: Operator) -> list[str]:

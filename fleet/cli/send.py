@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from fleet.cli.common import Fail, Io, load_fleet
 
@@ -30,6 +31,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.common import session_of
     from fleet.world.operator import Operator
 
+    receipts: dict[str, dict[str, Any]]
     fleet = load_fleet(args, io)
     operator = Operator(fleet)
     words = list(args.words)
@@ -49,7 +51,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if not text.strip():
         raise Fail("the text is empty", code=2)
     operator.make_room()
-    receipts = ask(operator, "send", names, {"text": text}, args.timeout) if names else {}
+    if len(names) == 1 and not desired.wants_up(names[0]) and not operator.live(names):
+        receipts = {names[0]: {"ok": False, "text": f"it is down; `agents.py up {names[0]}` first"}}
+    else:
+        receipts = ask(operator, "send", names, {"text": text}, args.timeout) if names else {}
     fine = bool(receipts) and all(r.get("ok") for r in receipts.values())
     if args.json:
         io.json(

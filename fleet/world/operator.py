@@ -134,7 +134,7 @@ class Operator:
     def freeze(self, names: Sequence[str]) -> dict[str, str]:
         """Hold these agents' processes where they are; name to why one runs on."""
         said = {}
-        panes = self._live(names)
+        panes = self.live(names)
         for name in names:
             pane = panes.get(name)
             said[name] = self.table.freeze(pane.ref.pid, pane.ref.run) if pane else "it is not running"
@@ -144,10 +144,11 @@ class Operator:
         """Let those of them go that are on record as frozen."""
         entries = self.house.desired.load().entries
         frozen = [n for n in names if n in entries and entries[n].frozen]
-        for pane in self._live(frozen).values() if frozen else ():
+        for pane in self.live(frozen).values() if frozen else ():
             self.table.signal(self.table.members(pane.ref.pid, pane.ref.run), signal.SIGCONT)
 
-    def _live(self, names: Sequence[str]) -> dict[str, PaneView]:
+    def live(self, names: Sequence[str]) -> dict[str, PaneView]:
+        """The panes of those that run, by name."""
         panes = self.panes()
         sessions = {s.name: s.session for s in self.fleet.members if s.name in names}
         found = {name: panes[session] for name, session in sessions.items() if session in panes}

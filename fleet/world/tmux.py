@@ -176,6 +176,7 @@ class TmuxServer(Speaker):
             raise NoServer(f"no tmux server listens there: {complaint}")
         if re.search(_LOST, complaint):
             raise Lost(f"the tmux server ended while it was asked: {complaint}; looking again")
+        _ = self.version  # one that is too old says so, instead
         raise Unavailable(f"tmux gave half an answer: {complaint or 'no reason given'}; trying again")
 
 

@@ -72,9 +72,9 @@ class Project:
         assert code is None or done.returncode == code, f"{words}: exit {done.returncode}\n{said}"
         return done.stdout if code == 0 else said
 
-    def json(self, *words: str, code: int | None = 0) -> Any:
+    def json(self, *words: str, code: int | None = 0, env: Mapping[str, str] | None = None) -> Any:
         """Run a verb with --json."""
-        return json.loads(self.agents(*words, "--json", code=code))
+        return json.loads(self.agents(*words, "--json", code=code, env=env))
 
     def row(self, name: str) -> dict[str, Any]:
         """The status row of one member."""

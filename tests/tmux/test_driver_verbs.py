@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -130,3 +131,34 @@ def test_an_agent_whose_clone_cannot_be_made_keeps_nobody_else_from_starting(mak
     (p.root / "nothing-there" / "file").write_text("x")
     until((p.root / "mine" / "file").exists, 60)
     until(lambda: p.row("a")["state"] == "RUNNING")
+
+
+def test_down_ends_a_fleet_whose_state_somebody_removed(make):
+    """R131, T34: the sessions carry our stamp, and that is enough."""
+    p = make(DEMO.format("a"))
+    p.agents("up", "a")
+    shutil.rmtree(p.log_dir)
+    assert f"stopped {p.prefix}a" in p.agents("down")
+    assert p.tmux("list-sessions") == ""
+    shutil.rmtree(p.log_dir)
+    assert "nothing was running" in p.agents("down")
+    assert not p.log_dir.exists()
+
+
+OLD_TMUX = '#!/bin/sh\n[ "$1" = -V ] && exec echo "tmux 3.1c"\necho "unknown command" >&2\nexit 1\n'
+
+
+def test_a_tmux_that_is_too_old_or_missing_is_named_whatever_is_asked(make, tmp_path):
+    """T20: and nothing is believed to have died."""
+    p = make(DEMO.format("a"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tmux").write_text(OLD_TMUX)
+    (tmp_path / "bin" / "tmux").chmod(0o700)
+    old = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    (tmp_path / "none").mkdir()
+    none = {"PATH": f"{tmp_path}/none"}
+    for env, word in ((old, "too old"), (none, "not installed")):
+        assert word in p.agents("up", code=1, env=env)
+        assert word in p.agents("status", env=env)
+        assert p.json("status", env=env)["agents"][0]["state"] == "UNKNOWN"
+        assert "fail  tmux" in p.agents("doctor", code=1, env=env)
