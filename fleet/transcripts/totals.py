@@ -56,7 +56,7 @@ def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> di
     """Totals, and the same by model, day and kind of CLI."""
     size = sum(size_of(path) for path, _ in jobs)
     if processes <= 0:
-        processes = min(os.cpu_count() or 1, 1 + size // _WORTH_A_PROCESS, 8)
+        processes = min(_cores(), 1 + size // _WORTH_A_PROCESS, 8)
     lines = [job for job in jobs if job[1] not in _DOCUMENTS]
     ledger = read_all(lines, processes, fast=size > _WORTH_MSGSPEC).ledger
     for path, kind in jobs:
@@ -83,6 +83,12 @@ def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> di
         document["cost"] = {"total": sum_costs(costs.values()), "by_model": costs}
         document["prices"] = sorted(prices.sources)
     return document
+
+
+def _cores() -> int:
+    """How many processors this process may use; a container often has fewer than its machine."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 _DOCUMENTS = {EXPORT: opencode.count_export, MESSAGE: opencode.count_file}

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from fleet.transcripts.meter import Meter
-from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
+from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 CLAUDE = [
     claude_line("a", "1", 10),
@@ -23,13 +23,23 @@ CLAUDE = [
     claude_line("ü", "2", 5, timestamp="2026-11-17T00:00:00Z"),
     claude_line("c", "3", 5).replace(b'"content":[]', b'"content":["\xff\xfe ' + b"x" * 300 + b'"]'),
     b'{"type":"user","message":{"role":"user","content":"the \\"output_tokens"}}\n',
+    b'{"data":{"message":' + claude_line("p", "q", 8).strip() + b"}}\n",
+    claude_line("gateway", None, 6),
     b"not json \x00\n",
     b"\n",
 ]
-CODEX = [*codex_lines(1, 5, 5, 9), *list(codex_lines(9, 12, model="gpt-6.1-sol"))[1:]]
+USED = {"response_id": "resp_1", "usage": {"output_tokens": 7}}
+CODEX = [
+    *codex_lines(1, 5, 5, 9),
+    *list(codex_lines(9, 12, model="gpt-6.1-sol"))[1:],
+    codex_line("token_usage_record", USED),
+    codex_line("compacted", {"compaction_response_id": "resp_1"}),
+    b"not json \x00\n",
+]
 
 files = st.one_of(
     st.tuples(st.just("claude"), st.lists(st.sampled_from(CLAUDE), max_size=8).map(b"".join)),
+    st.tuples(st.just("codex"), st.lists(st.sampled_from(CODEX), max_size=9).map(b"".join)),
     st.tuples(st.just("codex"), st.just(b"".join(CODEX))),
 )
 
