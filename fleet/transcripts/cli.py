@@ -269,6 +269,8 @@ def _list(args: argparse.Namespace) -> int:
 
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return 0
+    if rows:
+        print(f"{'agent':<16} {'cli':<9} {'last written':<16}  {'bytes':>13}  path")
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["modified"]))
         print(f"{row['agent']:<16} {row['kind']:<9} {when}  {row['size']:>13,}  {row['path']}")

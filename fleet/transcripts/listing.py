@@ -8,7 +8,7 @@ from typing import Any
 
 from fleet.transcripts import opencode
 from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import SHARED, Wanted, describe, mentions, owner
+from fleet.transcripts.places import Wanted, describe, mentions, owner
 
 
 def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
@@ -18,7 +18,7 @@ def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
         source = describe(path, kind)
         name = owner(source, wanted, mentions)
         if name:
-            rows.append(_row(name.strip("()") if name == SHARED else name, kind, source.session, path, stat))
+            rows.append(_row(name, kind, source.session, path, stat))
     for agent in wanted:
         for home in agent.homes if agent.kind == opencode.KIND else ():
             path = opencode.database(home)

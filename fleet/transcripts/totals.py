@@ -115,7 +115,7 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     for row in [header, *rows]:
         figures = (text.rjust(room) for text, room in zip(row[1:], widths[1:], strict=True))
         yield "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
-    yield f"{document['messages']:,} messages in {document['files']:,} files"
+    yield f"{_many(document['messages'], 'message')} in {_many(document['files'], 'file')}"
 
 
 def remarks(document: dict[str, Any]) -> Iterator[str]:
@@ -127,6 +127,10 @@ def remarks(document: dict[str, Any]) -> Iterator[str]:
         yield f"prices: {', '.join(document['prices'])}"
     for path in document.get("unread", ()):
         yield f"{path}: is no transcript that can be read"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _cells(name: str, counts: dict[str, int]) -> list[str]:

@@ -262,6 +262,43 @@ def test_usage_counts_a_file_given_twice_once(capsys, tmp_path):
     assert document["total"]["output"] == 7
 
 
+def test_usage_of_nothing_is_nought_and_of_rubbish_an_error(capsys, tmp_path):
+    code, out, err = agentlog(capsys, "usage", tmp_path, "--json")
+    assert (code, set(json.loads(out)["total"].values())) == (0, {0})
+    assert "no transcript was found" in err
+    (tmp_path / "s.jsonl").write_bytes(b"rubbish\n")
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    code, out, err = agentlog(capsys, "usage", tmp_path, "--json")
+    assert (code, out) == (1, "")
+    assert "s.jsonl: is no transcript" in err
+
+
+def test_usage_reads_the_files_of_an_older_opencode(capsys, tmp_path):
+    """One message a file; what a message's parts repeat is not counted again."""
+    tokens = {"input": 100, "output": 10, "reasoning": 5, "cache": {"read": 50, "write": 7}}
+    told = {"id": "msg_1", "sessionID": "ses_1", "role": "assistant", "modelID": "m", "tokens": tokens}
+    part = {
+        "id": "prt_1",
+        "messageID": "msg_1",
+        "sessionID": "ses_1",
+        "type": "step-finish",
+        "tokens": tokens,
+    }
+    for name, data in (
+        ("message/ses_1/msg_1", told),
+        ("message/copy/msg_1", told),
+        ("part/msg_1/prt_1", part),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(data, indent=2))
+    document = json.loads(agentlog(capsys, "usage", tmp_path, "--json")[1])
+    assert document["by_model"] == {"m": {"input": 100, "output": 15, "cache_write": 7, "cache_read": 50}}
+    assert document["messages"] == 1
+    code, _, err = agentlog(capsys, "render", tmp_path / "message" / "ses_1" / "msg_1.json")
+    assert (code, "is no transcript" in err) == (1, True)
+
+
 def test_usage_for_people_and_with_cost(capsys):
     _, out, _ = agentlog(capsys, "usage", FIXTURES, "--cost")
     lines = [line.split() for line in out.splitlines()]
@@ -397,7 +434,12 @@ def test_list_says_whose_each_transcript_is(capsys, fleet):
         ("builder", "claude", "s"),
         ("other", "claude", "s2"),
     }
-    assert str(fleet.path("a")) in agentlog(capsys, "list")[1]
+    head, *lines = agentlog(capsys, "list")[1].splitlines()
+    assert head.split() == ["agent", "cli", "last", "written", "bytes", "path"]
+    assert {(line.split()[0], line.split()[-1]) for line in lines} == {
+        ("builder", str(fleet.path("a"))),
+        ("other", str(fleet.path("b", "s2"))),
+    }
 
 
 @pytest.mark.parametrize("busy", [True, False], ids=["with more to say", "with nothing more to say"])
