@@ -257,7 +257,7 @@ def _problems(blind: str, view: dict[str, Any], dog: dict[str, Any], rows: list[
     problems: list[str] = []
     if blind:
         problems.append(f"tmux: {blind}")
-    wanted = any(r["desired"] == "up" for r in rows)
+    wanted = any(r["desired"] == "up" or r["state"] == "RUNNING" for r in rows)
     if wanted and dog["state"] == "stopped":
         problems.append("watchdog: not running, nothing is healed: run `agents.py ensure` or `up`")
     if dog["state"] == "stale":

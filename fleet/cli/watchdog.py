@@ -19,6 +19,7 @@ from fleet.cli.common import ENGINE, Fail, Io, config_path
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
+    from fleet.journal.locks import WatchdogLock
     from fleet.watchdog import Watchdog
     from fleet.world.waker import Waker
 
@@ -68,22 +69,26 @@ def _first(path: str, io: Io) -> Fleet:
 class _Loop:
     """Tick, sleep, wake. The only place that catches everything."""
 
-    def __init__(self, fleet: Fleet, path: str, lock: object, io: Io) -> None:
+    def __init__(self, fleet: Fleet, path: str, lock: WatchdogLock, io: Io) -> None:
         from fleet import config
         from fleet.watchdog import Watchdog
         from fleet.world.control import ControlTmux
         from fleet.world.herald import Herald
         from fleet.world.jobs import Jobs
+        from fleet.world.keepsakes import KeepingDisk
         from fleet.world.loop import LoopKeeper
         from fleet.world.real import real_world
         from fleet.world.server import server_of
         from fleet.world.waker import Waker
 
         self.lock = lock
+        self.path = path
+        self.homeless = False  # the state directory is a new one, not yet as the old one was
         self.io = io
         self.tmux = ControlTmux(server_of(fleet))
-        world = real_world(fleet, self.tmux)
         state_dir = os.path.join(fleet.log_dir, "state")
+        self.disk = KeepingDisk(state_dir)
+        world = real_world(fleet, self.tmux, self.disk)
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
         teller = [sys.executable, os.path.join(ENGINE, "agents.py"), "notify", "run", "--config", path]
@@ -129,9 +134,12 @@ class _Loop:
         return 0
 
     def _once(self) -> float:
-        if not self.lock.still_ours():  # type: ignore[attr-defined]
-            self.stop = "the lock file was taken away: another watchdog may run"
+        if not self.lock.still_ours():
+            self.stop = self._take_lock_again()
+        if self.stop:
             return 0.0
+        if self.homeless:
+            self._move_back_in()
         hung_up, self.hung_up = self.hung_up, False  # only a look that came after it can tell what it meant
         delay = self.dog.tick()
         fleet = self.dog.reloader.fleet
@@ -145,6 +153,38 @@ class _Loop:
             # the server that our session was in lives on without it: somebody closed it, and means us
             self.stop = "its session was closed"
         return delay
+
+    def _take_lock_again(self) -> str:
+        """Somebody took it, or the state directory, away. If nobody else watches by now, we go on.
+
+        A project whose file is gone as well was not swept by accident: it is left alone.
+        """
+        from fleet.journal.locks import LockError
+
+        if not os.path.lexists(self.path):
+            return "the project was taken away"
+        try:
+            self.lock.retake()
+        except (LockError, OSError) as error:
+            return f"the lock file was taken away: {error}"
+        self.homeless = True
+        return ""
+
+    def _move_back_in(self) -> None:
+        """Write the state back as we last knew it, and begin new logs where the old ones are gone."""
+        fleet, house = self.dog.reloader.fleet, self.dog.house
+        assert fleet is not None, "open() came first"
+        count = self.disk.restore()
+        for folder in (house.path("agents"), house.path("runs"), house.path("signals"), house.logs_dir):
+            self.disk.make_dir(folder)
+        sessions = [*(s.session for s in fleet.members), fleet.watchdog_session]
+        lost = [s for s in sessions if not os.path.lexists(f"{house.logs_dir}/{s}.log")]
+        for session in lost:
+            self.disk.touch(f"{house.logs_dir}/{session}.log")
+        self.tmux.log_again(lost)
+        self.waker.reopen()
+        self.homeless = False
+        house.events.record("state.restored", reason=f"{count} files were written back")
 
     def _sleep(self, delay: float) -> None:
         """Sleep, unless somebody dies, asks, or a file changes."""

@@ -98,6 +98,7 @@ class EventType(StrEnum):
     WATCHDOG_STEP_FAILED = "watchdog.step_failed"
     WATCHDOG_ENSURED = "watchdog.ensured"
 
+    STATE_RESTORED = "state.restored"
     SERVER_FOUNDED = "server.founded"
     SERVER_LOST = "server.lost"
 

@@ -136,6 +136,14 @@ class WatchdogLock:
         """False once the file or its directory was removed or replaced: then another watchdog may run."""
         return self._fd is not None and _is_at(self._fd, self.path)
 
+    def retake(self) -> None:
+        """Take it anew where its file, or its whole directory, was taken away; Held if somebody else has."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        self.acquire()
+
     def release(self) -> None:
         """Give it back. The file stays: removing it would open a gap for two holders."""
         if self._fd is not None:

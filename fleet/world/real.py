@@ -14,7 +14,7 @@ from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from fleet.world.launch import preflight
 from fleet.world.loopback import free_port
-from fleet.world.ports import Tmux
+from fleet.world.ports import Disk, Tmux
 from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
 from fleet.world.tmux import rotate
@@ -23,7 +23,7 @@ from fleet.world.world import World
 LOG_CAP = 5 << 20
 
 
-def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
+def real_world(fleet: Fleet, tmux: Tmux | None = None, disk: Disk | None = None) -> World:
     """This machine."""
     state_dir = os.path.join(fleet.log_dir, "state")
     environ = {k: v for k, v in os.environ.items() if not k.startswith("AGENT_")}
@@ -35,7 +35,7 @@ def real_world(fleet: Fleet, tmux: Tmux | None = None) -> World:
         tmux=tmux or server_of(fleet),
         processes=ProcTable(),
         clock=RealClock(),
-        disk=RealDisk(),
+        disk=disk or RealDisk(),
         lock=lambda: state_lock(state_dir),
         draw=lambda: secrets.token_hex(16),
         holds=_holds,

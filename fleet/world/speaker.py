@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fleet.core.record import dataclass
 from fleet.core.seen import Listing, PaneRef
@@ -141,6 +142,11 @@ class Speaker(ABC):
 
     def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
         return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
+
+    def log_again(self, sessions: Sequence[str]) -> None:
+        """Their logs were taken away: begin new ones, which the caller has made."""
+        with suppress(NoServer):
+            self.ask([tmux_text.log_again(session) for session in sessions])
 
     def environment_names(self) -> frozenset[str]:
         """Names every pane inherits from the server: one that we did not found holds its founder's secrets.

@@ -115,9 +115,14 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
             f"set-option -t {at} destroy-unattached off",
             f"set-option -w -t {at} remain-on-exit on",
             f"set-option -w -t {at} automatic-rename off",
-            f"pipe-pane -t {at} 'exec cat >>#{{@ao_log}}'",
+            log_again(session),
         )
     )
+
+
+def log_again(session: str) -> str:
+    """Write what the session prints to its log, in place of whoever wrote it so far."""
+    return f"pipe-pane -t {exact(session)} 'exec cat >>#{{@ao_log}}'"
 
 
 def capture(pane_id: str, back: int = 0) -> str:

@@ -49,12 +49,19 @@ class Waker:
         self._poked: deque[str] = deque()
         self._ears: list[_Ear] = []
         self._heard: frozenset[tuple[str, str]] = frozenset()
+        self._state_dir = state_dir
         reader, self._writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(self._writer, False)
         self._add("", reader)
         if state_dir:
             self._open_pipe(os.path.join(state_dir, _PIPE))
+
+    def reopen(self) -> None:
+        """The state directory is a new one: listen there."""
+        self._drop(NUDGE)
+        self._open_pipe(os.path.join(self._state_dir, _PIPE))
+        self._heard = frozenset()
 
     def wait(self, timeout: float) -> frozenset[str]:
         """Sleep until something happens or the time is over; which keys spoke."""

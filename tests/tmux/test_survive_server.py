@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.journal.locks import WatchdogLock
 from fleet.world import procfs
 from tests.tmux.project import ENGINE, Project, scripted, until
 
@@ -93,24 +95,54 @@ def test_a_hangup_without_a_reason_is_survived_and_a_closed_session_is_obeyed(ma
     assert p.pid("a")
 
 
-def test_a_lock_or_state_directory_that_is_taken_away_ends_the_watchdog(make):
+def test_a_swept_state_directory_is_written_back_and_the_night_goes_on(make):
+    """`git clean -fdx` by an agent takes everything that git ignores: logs, memory, locks, what is wanted."""
+    p = make(TWO)
+    p.agents("up")
+    p.agents("down", "b")
+    agent, dog = p.pid("a"), dog_pid(p)
+    shutil.rmtree(p.log_dir)
+    until(lambda: p.events("state.restored"))
+    assert dog_pid(p) == dog
+    assert {r["name"]: r["desired"] for r in p.json("status")["agents"]} == {"a": "up", "b": "down"}
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: p.events("agent.healed", "a"))
+    assert "delivered" in p.agents("send", "a", "are the logs written again?")
+    until(lambda: b"written again?" in (p.log_dir / "logs" / f"{p.prefix}a.log").read_bytes())
+    looks(p)
+    assert not p.events("agent.started", "b")
+    p.agents("down")
+
+
+def test_a_lock_that_is_taken_away_is_taken_again_unless_somebody_else_has_it(make):
     """I27: who cannot prove that it is the only one, stops; what it looked after runs on."""
     p = make(DEMO.format("a"))
-    state = p.log_dir / "state"
     p.agents("up")
-    agent, dog = p.pid("a"), dog_pid(p)
+    state, agent, dog = p.log_dir / "state", p.pid("a"), dog_pid(p)
     (state / "watchdog.lock").unlink()
-    until(lambda: is_gone(dog))
-    assert "lock file was taken away" in p.events("watchdog.stopped")[-1]["reason"]
+    until(lambda: p.events("state.restored"))
+    assert dog_pid(p) == dog
+    os.kill(dog, signal.SIGSTOP)
+    (state / "watchdog.lock").unlink()
+    with WatchdogLock(str(state)):
+        os.kill(dog, signal.SIGCONT)
+        until(lambda: is_gone(dog))
+    assert f"held by process {os.getpid()}" in p.events("watchdog.stopped")[-1]["reason"]
     assert "started it" in p.agents("ensure")
-    until(lambda: (state / "heartbeat").stat().st_mtime > p.events("watchdog.started")[-1]["ts"])
-    dog = dog_pid(p)
-    state.rename(p.log_dir / "moved")
-    until(lambda: is_gone(dog))
-    assert p.json("status")["watchdog"]["state"] == "stopped"
-    said = p.json("up")
-    assert {r["result"] for r in said["agents"]} == {"was running"}
     assert p.pid("a") == agent
+
+
+def test_a_project_that_is_taken_away_whole_is_not_written_back(make):
+    p = make(DEMO.format("a"))
+    p.agents("up")
+    dog, text = dog_pid(p), p.config.read_text()
+    os.kill(dog, signal.SIGSTOP)
+    p.config.unlink()
+    shutil.rmtree(p.log_dir)
+    os.kill(dog, signal.SIGCONT)
+    until(lambda: is_gone(dog))
+    assert not (p.log_dir / "state" / "watchdog.lock").exists()
+    p.config.write_text(text)
 
 
 FIFTY = """
