@@ -16,6 +16,7 @@ from fleet.cli.common import ENGINE, Fail, Io, load_fleet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleet.config.invocation import Override
     from fleet.core.model import AgentSpec, Fleet, ServiceSpec
     from fleet.world.operator import Operator
     from fleet.world.perform import Done
@@ -29,7 +30,9 @@ WATCHDOG_S = 15.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names, and how to go about it."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="start just these")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="start just these; `watchdog` is one of them"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
     parser.add_argument(
@@ -40,12 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet import config
+    from fleet.core.model import WATCHDOG
     from fleet.world.operator import Operator
 
     fleet = load_fleet(args, io)
-    fleet, notes = config.override(fleet, os.environ)
-    for note in notes:
-        io.note(note)
+    fleet, overrides = config.override(fleet, os.environ)
     specs = chosen(fleet, args.names)
     operator = Operator(fleet)
     _refuse(operator)
@@ -54,16 +56,28 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator.make_room()
     homeless = _clone(fleet, specs, io)
     results = _start(operator, specs, homeless, bare=not args.names)
-    if not args.names:
-        why = _watchdog(operator)
-        if not why and not args.no_wait and not _beats(operator):
-            why = "it does not look; see `agents.py logs watchdog`"
-        if why:
-            io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
+    say_overrides(overrides, results, io)
+    why = ""
+    if not args.names or WATCHDOG in args.names:
+        why = start_watchdog(operator, io, wait=not args.no_wait)
     elif _unattended(operator):
         io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
     states = {} if args.no_wait else wait_ready(fleet, [s for s in specs if _is_up(results, s)], args.timeout)
-    return report(fleet, specs, results, states, io, as_json=args.json)
+    code = report(fleet, specs, results, states, io, as_json=args.json)
+    return 1 if why else code
+
+
+def say_overrides(overrides: Sequence[Override], results: dict[str, Done], io: Io) -> None:
+    """What the caller's environment changed, and what it could not."""
+    for one in overrides:
+        done = results.get(one.agent)
+        if done is None:
+            why = one.text if not one.agent else f"{one.agent} was not to be started"
+            io.note(f"{one.variable} has no effect: {why}")
+        elif done.why == "exists":
+            io.note(f"{one.variable} has no effect: {one.agent} was running already; `restart` it")
+        elif done.ok:
+            io.note(f"{one.variable}: {one.agent} starts with {one.text}")
 
 
 def chosen(fleet: Fleet, names: Sequence[str]) -> list[Spec]:
@@ -136,10 +150,16 @@ def _pardon(operator: Operator, names: Sequence[str]) -> None:
     pardon(operator, names)
 
 
-def _watchdog(operator: Operator) -> str:
+def start_watchdog(operator: Operator, io: Io, *, wait: bool) -> str:
+    """The supervisor, looking: "" or why not, which is said."""
     from fleet.world.operator import watchdog_argv
 
-    return operator.start_watchdog(watchdog_argv(operator.fleet, ENGINE))
+    why = operator.start_watchdog(watchdog_argv(operator.fleet, ENGINE))
+    if not why and wait and not _beats(operator):
+        why = "it does not look; see `agents.py logs watchdog`"
+    if why:
+        io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
+    return why
 
 
 def _beats(operator: Operator) -> bool:

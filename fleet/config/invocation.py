@@ -7,6 +7,7 @@ calls `override`: what it does follows from the file alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from fleet.config.problems import ConfigError, Problem, Report, nearest
 from fleet.config.profiles import Backends
@@ -26,26 +27,32 @@ def model_for(fleet: Fleet, agent: AgentSpec, phase_id: str | None) -> str:
     return dict(phase.models).get(agent.role or agent.name, agent.model) if phase else agent.model
 
 
-def override(fleet: Fleet, environ: Mapping[str, str]) -> tuple[Fleet, list[str]]:
+class Override(NamedTuple):
+    """One variable that changes one agent, this once; no agent when there is none of that name."""
+
+    agent: str
+    variable: str
+    text: str
+
+
+def override(fleet: Fleet, environ: Mapping[str, str]) -> tuple[Fleet, list[Override]]:
     """The fleet as AGENT_MODEL_name and AGENT_BACKEND_name want it this once, and what to say about it."""
-    notes: list[str] = []
+    notes: list[Override] = []
     agents = []
     for agent in fleet.agents:
         changed = agent
         if (model := _value(environ, _MODEL, agent, fleet)) and model[1] != agent.model:
             changed = replace(changed, model=model[1], model_pinned=True)
-            notes.append(f"{model[0]}: {agent.name} starts with model {model[1]}, this time only")
+            notes.append(Override(agent.name, model[0], f"model {model[1]}, this time only"))
         elif model:
             changed = replace(changed, model_pinned=True)
         if (backend := _value(environ, _BACKEND, agent, fleet)) and backend[1] != agent.backend:
             fleet = _with_backend(fleet, *backend)
             changed = replace(changed, backend=backend[1])
-            notes.append(
-                f"{backend[0]}: {agent.name} starts on backend {backend[1]}, this time only; a watchdog "
-                f"goes by the file and will bring {agent.backend} back"
-            )
+            said = f"a watchdog goes by the file and will bring {agent.backend} back"
+            notes.append(Override(agent.name, backend[0], f"backend {backend[1]}, this time only; {said}"))
         agents.append(changed)
-    notes += [f"{name}: there is no such agent; ignored" for name in _strangers(environ, fleet)]
+    notes += [Override("", name, "there is no such agent") for name in _strangers(environ, fleet)]
     return replace(fleet, agents=tuple(agents)), notes
 
 

@@ -256,8 +256,5 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
 def _how(pane: PaneView | None) -> str:
     if pane is None:
         return "its session is gone"
-    if pane.exit_signal is not None:
-        return f"killed by signal {pane.exit_signal}"
-    if pane.exit_code is not None:
-        return f"exited with {pane.exit_code}"
-    return "ended; tmux knows no exit status"
+    known = pane.exit_signal is not None or pane.exit_code is not None
+    return pane.ending if known else "ended; tmux knows no exit status"

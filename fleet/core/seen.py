@@ -66,6 +66,13 @@ class PaneView:
     project: str = ""
 
     @property
+    def ending(self) -> str:
+        """How its process ended, as far as tmux knows."""
+        if self.exit_signal is not None:
+            return f"killed by signal {self.exit_signal}"
+        return f"exited with {self.exit_code}" if self.exit_code is not None else "ended"
+
+    @property
     def change_key(self) -> tuple[float, int, int, int]:
         """While this stays the same the screen need not be captured again."""
         return (self.activity, self.history, self.cursor_y, self.cursor_x)
@@ -141,6 +148,7 @@ class Signal:
     session_id: str = ""
     until: float | None = None
     text: str = ""
+    exact: bool = False  # `until` is the source's own number, not read from its words
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from tests.tmux.project import Project, until
 pytestmark = pytest.mark.tmux
 
 HOSTILE = (
-    "it's \"quoted\" $(touch evil) `touch evil` #(touch evil) #{pid} \\n %s ; -n"
-    " ünï ✓ 漢字\nline two;\n tail"
+    'it\'s "quoted" $(touch evil) `touch evil` #(touch evil) #{pid} \\n %s ; -n ünï ✓ 漢字\nline two;\n tail'
 )
 
 

@@ -162,3 +162,38 @@ def test_a_tmux_that_is_too_old_or_missing_is_named_whatever_is_asked(make, tmp_
         assert word in p.agents("status", env=env)
         assert p.json("status", env=env)["agents"][0]["state"] == "UNKNOWN"
         assert "fail  tmux" in p.agents("doctor", code=1, env=env)
+
+
+def test_an_override_that_comes_too_late_says_so_and_a_restart_takes_it(make):
+    """R133, T13: for one invocation, whichever verb starts the agent."""
+    p = make(DEMO.format("a-b") + 'model = "of the file"\n' + DEMO.format("c") + "enabled = false\n")
+    own = {"AGENT_MODEL_a_b": "mine", "AGENT_MODEL_c": "x", "AGENT_MODEL_nobody": "x"}
+    p.agents("up", "a-b")
+    said = p.agents("up", "a-b", env=own, code=None)
+    for name in ("a_b has no effect: a-b was running", "c has no effect", "nobody has no effect"):
+        assert f"AGENT_MODEL_{name}" in said
+    p.agents("restart", "a-b", env=own)
+    assert '"mine"' in (p.log_dir / "state" / "runs" / f"{p.prefix}a-b.json").read_text()
+    p.agents("restart", "a-b")
+    assert '"of the file"' in (p.log_dir / "state" / "runs" / f"{p.prefix}a-b.json").read_text()
+
+
+def test_the_watchdog_is_started_and_restarted_by_its_name(make):
+    """T14: as it is stopped by it."""
+    p = make(DEMO.format("a"))
+    p.agents("up", "watchdog")
+    first = p.json("status")["watchdog"]
+    assert first["state"] == "running"
+    assert not p.pid("a")
+    p.agents("restart", "watchdog")
+    assert p.json("status")["watchdog"]["pid"] not in {None, first["pid"]}
+
+
+def test_a_task_that_fails_is_told_with_its_code(make):
+    """T29."""
+    p = make(
+        '[backend.x]\nprompt_delivery = "exec"\nbin = "exit 3"\n' + DEMO.format("t").replace("demo", "x")
+    )
+    p.write(p.config.read_text().removeprefix(p.head).replace('"persistent"', '"task"'))
+    assert "exited with 3" in p.agents("up", code=1)
+    until(lambda: "exited with 3" in p.row("t")["reason"])

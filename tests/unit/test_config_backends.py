@@ -199,12 +199,13 @@ def test_an_override_says_what_it_does_and_that_the_file_wins_later():  # R134, 
     )
     assert (changed.agent("a").backend, changed.agent("a").model) == ("other", "m")
     assert notes == [
-        "AGENT_MODEL_a: a starts with model m, this time only",
+        ("a", "AGENT_MODEL_a", "model m, this time only"),
         (
-            "AGENT_BACKEND_a: a starts on backend other, this time only; "
-            "a watchdog goes by the file and will bring demo back"
+            "a",
+            "AGENT_BACKEND_a",
+            "backend other, this time only; a watchdog goes by the file and will bring demo back",
         ),
-        "AGENT_MODEL_no: there is no such agent; ignored",
+        ("", "AGENT_MODEL_no", "there is no such agent"),
     ]
     assert declared.agent("a").backend == "demo"
 

@@ -95,7 +95,7 @@ def test_intent(look, action, words):
     [
         pytest.param(seen(), "not watched", id="running"),
         pytest.param(seen(pane=dead(0)), "finished", id="T09-a-finished-task-is-not-run-again"),
-        pytest.param(seen(pane=dead(3)), "ended", id="R088-failed-and-not-watched"),
+        pytest.param(seen(pane=dead(3)), "exited with 3", id="R088-failed-and-not-watched"),
     ],
 )
 def test_unwatched(look, words):

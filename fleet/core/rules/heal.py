@@ -117,9 +117,7 @@ def _cause(case: Case) -> str:
         return "it was stopped to be started again"
     if pane is None:
         return "its session is gone" if case.memory.seen_run else "it should run and does not"
-    if pane.exit_signal is not None:
-        return f"it was killed by signal {pane.exit_signal}"
-    return f"it exited with {pane.exit_code}" if pane.exit_code is not None else "it ended"
+    return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
 
 
 def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:

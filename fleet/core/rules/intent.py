@@ -52,5 +52,5 @@ def unwatched(case: Case) -> Verdict | None:
     pane = case.seen.pane
     if pane is not None and not pane.dead:
         return Verdict("not watched", hold=True)
-    how = "finished" if pane is not None and pane.exit_code == 0 else "ended"
+    how = "ended" if pane is None else "finished" if pane.exit_code == 0 else pane.ending
     return Verdict(f"{how}; it is not watched, so it is left as it is", hold=True, detail=Detail.EXITED)
