@@ -155,9 +155,10 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
         words = _words(message.get("content"))
         kind, until = _failure(heading, str(record.get("error") or ""), words, at)
         quota = record.get("quotaLimits") or {}
-        if kind is SignalKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float):
+        exact = kind is SignalKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float)
+        if exact:
             until = float(quota["resetsAt"])
-        return [Signal(kind, at, "transcript", session, until, words[:WORDS])]
+        return [Signal(kind, at, "transcript", session, until, words[:WORDS], exact)]
     model = str(message.get("model") or "")
     return [Signal(SignalKind.MODEL, at, "transcript", session, text=model)] if model else []
 

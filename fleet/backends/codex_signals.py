@@ -119,7 +119,8 @@ def _failure(heading: Heading, words: str, at: float, resets: float | None) -> S
     reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
     kind = KIND_OF_STATE.get(reading.state, SignalKind.TURN_FAILED)
     until = (resets or reading.until) if kind is SignalKind.LIMIT_HIT else None
-    return Signal(kind, at, "rollout", until=until, text=words[:WORDS])
+    exact = kind is SignalKind.LIMIT_HIT and resets is not None
+    return Signal(kind, at, "rollout", until=until, text=words[:WORDS], exact=exact)
 
 
 def _resets(event: Mapping[str, Any]) -> float | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fleet.core.record import replace
 from fleet.core.seen import Signal, SignalKind
 
+SAME_S = 30.0  # two sources that report a limit within this time speak of the same one
+
 _WORKS = {
     SignalKind.TURN_BEGAN: True,
     SignalKind.PROMPT_TAKEN: True,
@@ -58,6 +60,10 @@ def _one(heard: Heard, signal: Signal) -> Heard:
         return replace(heard, model=signal.text, model_at=at)
     if kind is SignalKind.PROMPT_TAKEN and at > heard.receipt:
         heard = replace(heard, receipt=at, prompt=signal.text)
+    if kind is SignalKind.LIMIT_HIT and heard.limit is not None:
+        signal = _more_exact(heard.limit, signal)
+        if at < heard.at and signal.at == heard.limit.at:
+            return replace(heard, limit=signal)
     works = _WORKS.get(kind)
     if works is None or at < heard.at:
         return heard
@@ -70,6 +76,14 @@ def _one(heard: Heard, signal: Signal) -> Heard:
         limit=signal if kind is SignalKind.LIMIT_HIT else _unless_turned(heard.limit, kind),
         auth=(signal.text or "authentication failed") if kind is SignalKind.AUTH_FAILED else "",
     )
+
+
+def _more_exact(known: Signal, told: Signal) -> Signal:
+    """A banner drops the seconds, and often the zone: where a source has the number itself, that counts."""
+    if known.exact == told.exact or abs(known.at - told.at) > SAME_S:
+        return told
+    newer, number = (known if known.at > told.at else told), (known if known.exact else told)
+    return replace(newer, until=number.until, exact=True)
 
 
 def _unless_turned(limit: Signal | None, kind: SignalKind) -> Signal | None:

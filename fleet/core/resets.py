@@ -25,30 +25,50 @@ _MILLISECONDS = 1e11  # an epoch beyond this counts milliseconds
 
 _UNITS = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# Only what means one place to whoever reads a banner: IST, for one, is three.
 _ABBREVIATED = {
-    **dict.fromkeys(("PT", "PST", "PDT"), "America/Los_Angeles"),
-    **dict.fromkeys(("ET", "EST", "EDT"), "America/New_York"),
+    **dict.fromkeys(("PT", "PST", "PDT", "Pacific"), "America/Los_Angeles"),
+    **dict.fromkeys(("MT", "MST", "MDT", "Mountain"), "America/Denver"),
+    **dict.fromkeys(("CT", "CST", "CDT", "Central"), "America/Chicago"),
+    **dict.fromkeys(("ET", "EST", "EDT", "Eastern"), "America/New_York"),
+    **dict.fromkeys(("AKST", "AKDT"), "America/Anchorage"),
+    **dict.fromkeys(("WET", "WEST"), "Europe/Lisbon"),
     **dict.fromkeys(("CET", "CEST"), "Europe/Berlin"),
+    **dict.fromkeys(("EET", "EEST"), "Europe/Helsinki"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    **dict.fromkeys(("NZST", "NZDT"), "Pacific/Auckland"),
+    "BST": "Europe/London",
+    "MSK": "Europe/Moscow",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    "SGT": "Asia/Singapore",
+    "HKT": "Asia/Hong_Kong",
 }
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_AMOUNT = r"\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
+_AMOUNT = (
+    r"(?:\d+(?:\.\d+)?|an?\b)\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])"
+)
 _SPAN = rf"(?P<span>{_AMOUNT}(?:,?\s*(?:and\s+)?{_AMOUNT})*)"
-_CLOCK = r"(?P<h>\d{1,2})(?:[:.](?P<m>\d\d)(?::\d\d)?)?(?:\s*(?P<ap>[ap])\.?m\b\.?)?(?![\w:])"
+_CLOCK = r"(?P<h>\d{1,2})(?:[:.](?P<m>\d\d)(?::\d\d)?)?(?:\s*(?P<ap>[ap])\.?m\b\.?)?(?![\w:]|\.\d)"
 _MONTH = rf"(?P<mon>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?:,?\s+(?P<year>\d{4})(?![\d:]))?"
-_WEEKDAY = rf"(?P<wd>{'|'.join(_WEEKDAYS)})(?:[a-z]*day)?\.?(?![a-z])"
+_WEEKDAY = rf"(?:(?P<later>next)\s+|this\s+)?(?P<wd>{'|'.join(_WEEKDAYS)})(?:[a-z]*day)?\.?(?![a-z])"
 _DATES = (
     rf"{_MONTH}\s+{_DAY}(?![\d:]){_YEAR}",
-    rf"{_DAY}\s+{_MONTH}{_YEAR}",
-    r"(?P<ymd>\d{4}-\d\d-\d\d)(?!\d)",
+    rf"{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}",
+    r"(?P<ymd>\d{4}[-/]\d\d[-/]\d\d)(?!\d)",
+    r"(?P<dmy>\d{1,2}\.\d{1,2}\.\d{4})(?!\d)",
 )
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?Z|[+-]\d\d:?\d\d)?)(?!\w)"
 _AT = r"[,;]?\s+(?:at\s+)?"
+_NAMED = r"(?:Eastern|Central|Mountain|Pacific)(?:\s+(?:Standard\s+|Daylight\s+)?Time)?"
 _ZONE = (
-    r"(?:\s*\((?P<zone>[A-Za-z][\w+/:-]*)\)"
-    r"|\s+(?P<bare>(?-i:(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?|[A-Z]{1,3}T|[A-Z]\w*(?:/[A-Z][\w+-]*)+))(?!\w))?"
+    r"(?:\s*\((?P<zone>[A-Za-z+-][\w+/: -]*)\)"
+    r"|\s*(?P<offset>[+-]\d\d:?\d\d)(?!\d)"
+    rf"|\s+(?P<bare>(?-i:(?:UTC|GMT)(?:[+-]\d{{1,2}}(?::?\d\d)?)?|{_NAMED}"
+    r"|MSK|[A-Z]{1,3}T|[A-Z]\w*(?:/[A-Z][\w+-]*)+))(?!\w))?"
 )
 
 _CUE = re.compile(
@@ -57,12 +77,14 @@ _CUE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"(?<![\w.:/-])(?=\w)")
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])", re.IGNORECASE)
-_OFFSET = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?(\d\d))?$")
+_PIECE = re.compile(r"(\d+(?:\.\d+)?|\ban?\b)\s*([wdhms])", re.IGNORECASE)
+_OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d\d))?$")
+_TWELVE = re.compile(r"\b(?:(?P<noon>noon)|midnight)\b", re.IGNORECASE)
 
 
 def parse_reset(text: str, *, now: float, zone: str) -> float | None:
     """The instant a banner announces, in seconds since the epoch, or None when it names none."""
+    text = _TWELVE.sub(lambda twelve: "12pm" if twelve["noon"] else "12am", text)
     cues = [m.end() for m in _CUE.finditer(text)]
     for start in reversed(cues):
         value, _ = _read(text, start, now, zone)
@@ -81,7 +103,11 @@ def parse_reset(text: str, *, now: float, zone: str) -> float | None:
 def parse_duration(text: str) -> float | None:
     """Seconds in "2h 15m", "3 hours" or "1 day and 2 minutes"; None when there is no such thing."""
     pieces = _PIECE.findall(text)
-    return sum(float(n) * _UNITS[unit.lower()] for n, unit in pieces) if pieces else None
+    return sum(_count(n) * _UNITS[unit.lower()] for n, unit in pieces) if pieces else None
+
+
+def _count(word: str) -> float:
+    return 1.0 if word.isalpha() else float(word)
 
 
 def _read(text: str, start: int, now: float, zone: str, *, loose: bool = True) -> tuple[float | None, int]:
@@ -122,7 +148,10 @@ def _dated(match: re.Match[str], now: float, zone: str) -> float | None:
         return None
     try:
         if "ymd" in match.re.groupindex:
-            return _instant(date.fromisoformat(match["ymd"]), clock, where)
+            return _instant(date.fromisoformat(match["ymd"].replace("/", "-")), clock, where)
+        if "dmy" in match.re.groupindex:
+            day, month, year = map(int, match["dmy"].split("."))
+            return _instant(date(year, month, day), clock, where)
         month, day = _MONTHS.index(match["mon"].lower()) + 1, int(match["day"])
         if match["year"]:
             return _instant(date(int(match["year"]), month, day), clock, where)
@@ -144,6 +173,8 @@ def _next(match: re.Match[str], now: float, zone: str) -> float | None:
     for ahead in range(-1, 9):
         day = today + timedelta(days=ahead)
         if named.get("wd") and day.weekday() != _WEEKDAYS.index(named["wd"].lower()):
+            continue
+        if named.get("later") and ahead < 1:
             continue
         if named.get("near") and ahead != (named["near"].lower() == "tomorrow"):
             continue
@@ -186,9 +217,9 @@ def _exists(year: int, month: int, day: int) -> bool:
 
 def _where(match: re.Match[str], zone: str) -> tzinfo | None:
     """The banner's zone, else the host's. A zone we do not know is none; another word says nothing."""
-    name = match["zone"] or match["bare"]
+    name = match["zone"] or match["offset"] or match["bare"]
     place = _place(name or zone)
-    if place is None and name and not name.isupper() and "/" not in name:
+    if place is None and name and name[0].isalpha() and not name.isupper() and "/" not in name:
         return _place(zone)
     return place
 
@@ -202,7 +233,7 @@ def _place(name: str) -> tzinfo | None:
         span = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         return timezone(-span if offset[1] == "-" else span) if span < timedelta(hours=24) else None
     try:
-        return ZoneInfo(_ABBREVIATED.get(name, name))
+        return ZoneInfo(_ABBREVIATED.get(name, _ABBREVIATED.get(name.partition(" ")[0], name)))
     except (KeyError, ValueError, OSError):
         return None
 
@@ -216,14 +247,16 @@ def _form(pattern: str, instant: _Instant) -> tuple[re.Pattern[str], _Instant]:
 
 # Longest first: a time of day inside a date must not be read on its own.
 _FORMS: tuple[tuple[re.Pattern[str], _Instant], ...] = (
-    _form(rf"(?:in|after)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
+    _form(rf"(?:in|after|within)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
     _form(rf"{_ISO}{_ZONE}", _iso),
     _form(r"(?P<epoch>1\d{9}(?:\d{3})?)(?![\w.-])", _epoch),
     *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}{_AT}{_CLOCK}{_ZONE}", _dated) for day in _DATES),
-    *(_form(rf"{_CLOCK}\s+on\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),
+    *(_form(rf"{_CLOCK}(?:\s+on|,)\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),
     _form(rf"{_WEEKDAY}{_AT}{_CLOCK}{_ZONE}", _next),
     _form(rf"(?P<near>today|tomorrow){_AT}{_CLOCK}{_ZONE}", _next),
     _form(rf"{_CLOCK}\s+(?:on\s+)?{_WEEKDAY}{_ZONE}", _next),
     *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}(?!\w){_ZONE}", _dated) for day in _DATES),
+    _form(rf"{_WEEKDAY}{_ZONE}", _next),
+    _form(rf"(?P<near>tomorrow)\b{_ZONE}", _next),
     _form(rf"(?:after\s+)?{_CLOCK}{_ZONE}", _next),
 )

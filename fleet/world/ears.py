@@ -45,7 +45,7 @@ class _Ear:
     offsets: dict[str, int] = field(default_factory=dict)
     found: str = ""  # the file that a search ended at
     heard: Heard = NOTHING
-    told: float = 0.0  # wall: the limit already passed on
+    told: tuple[float, float | None] = (0.0, None)  # wall: the limit already passed on, and its end
     stats: dict[str, object] = field(default_factory=dict)
     key: str = ""  # of its server
     answered: float = 0.0  # wall: its server's newest answer
@@ -95,9 +95,9 @@ class Ears:
         """A limit that was reported since this was last asked; none is passed on twice."""
         ear = self._ears.get(session)
         told = ear.heard.limit if ear is not None else None
-        if ear is None or told is None or told.at <= ear.told:
+        if ear is None or told is None or (told.at, told.until) == ear.told or told.at < ear.told[0]:
             return None
-        ear.told = told.at
+        ear.told = (told.at, told.until)
         return Limit(told.at, told.until or 0.0, told.text[:200], told.source, told.until is not None)
 
     def has_mailbox(self, session: str) -> bool:

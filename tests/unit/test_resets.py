@@ -70,6 +70,30 @@ def berlin(text: str, *, now: float = NOW, zone: str = "Europe/Berlin") -> str |
         ("resets 3pm (Pro)", "2026-11-16 15:00:00"),
         ("resets 12am", "2026-11-17 00:00:00"),
         ("resets 12pm", "2026-11-16 12:00:00"),
+        ("resets 15:00+02:00", "2026-11-16 14:00:00"),
+        ("resets 3pm +0200", "2026-11-16 14:00:00"),
+        ("resets 3pm (+05:30)", "2026-11-16 10:30:00"),
+        ("resets 3pm MSK", "2026-11-16 13:00:00"),
+        ("resets 3pm CDT", "2026-11-16 22:00:00"),
+        ("resets 3pm AEDT", "2026-11-16 05:00:00"),
+        ("resets 3pm Eastern", "2026-11-16 21:00:00"),
+        ("resets 3pm (Pacific Time)", "2026-11-17 00:00:00"),
+        ("resets 3pm, Nov 19", "2026-11-19 15:00:00"),
+        ("resets 13:15, 19 Nov 2026 (Europe/Berlin)", "2026-11-19 13:15:00"),
+        ("resets 19th of November at 1pm", "2026-11-19 13:00:00"),
+        ("resets 19.11.2026 13:15", "2026-11-19 13:15:00"),
+        ("resets 2026/11/19 13:15", "2026-11-19 13:15:00"),
+        ("resets Thu, 19 Nov 2026 13:15:00 GMT", "2026-11-19 14:15:00"),
+        ("spend limit reached · resets Dec 1", "2026-12-01 00:00:00"),
+        ("resets Thursday", "2026-11-19 00:00:00"),
+        ("resets tomorrow", "2026-11-17 00:00:00"),
+        ("resets next Monday at 9am", "2026-11-23 09:00:00"),
+        ("resets this Friday at 5pm", "2026-11-20 17:00:00"),
+        ("resets tomorrow at noon", "2026-11-17 12:00:00"),
+        ("resets at midnight", "2026-11-17 00:00:00"),
+        ("try again in an hour", "2026-11-16 05:00:30"),
+        ("available within 2 hours", "2026-11-16 06:00:30"),
+        ("try again in 2 days 4 hours", "2026-11-18 08:00:30"),
     ],
 )
 def test_a_banner_names_this_instant(text, expected):
@@ -87,6 +111,11 @@ def test_a_banner_names_this_instant(text, expected):
         "resets Feb 30, 3pm",
         "resets 3pm (Mars/Phobos)",
         "resets 3pm (XYZT)",
+        "resets 3pm IST",  # India, Israel or Ireland
+        "resets 11/19/2026 1:15 PM",  # or is it a month that does not exist?
+        "resets 31.11.2026 13:15",
+        "resets 3pm +99:00",
+        "try again in a few minutes",
         "resets 3",
         "API Error: Request rejected (429)",
         "You've hit your monthly spend limit",
@@ -142,6 +171,35 @@ def forms(moment: datetime, zone: str) -> list[tuple[str, bool]]:
         (f"resets {wall('%b')} {moment.day}, {moment.year}, {half} ({zone})", True),
         (f"resets {full} on {moment.day} {wall('%b')} ({zone})", True),
         (f"try again at {wall('%Y-%m-%d %H:%M')} ({zone})", True),
+        (f"resets {half}, {wall('%b')} {moment.day} ({zone})", True),
+        (f"resets {wall('%d.%m.%Y')} {full} ({zone})", True),
+        (f"resets {wall('%Y/%m/%d')} at {half} ({zone})", True),
+        (f"resets {wall('%A')}, {wall('%B')} {moment.day}, {moment.year} at {half} ({zone})", True),
+    ]
+
+
+def exact_forms(moment: datetime, now: float) -> list[str]:
+    """Every way to name that very instant, wherever anybody is."""
+    ahead, offset = round(moment.timestamp() - now), moment.strftime("%z")[:5]
+    days, rest = divmod(ahead, 86400)
+    hours, minutes, seconds = rest // 3600, rest % 3600 // 60, rest % 60
+    half = moment.strftime("%I:%M%p").lstrip("0").lower()
+    return [
+        f"limit reached|{moment.timestamp():.0f}",
+        f"limit reached|{moment.timestamp() * 1000:.0f}",
+        f"resets at {moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        f"resets at {moment.astimezone(UTC):%a, %d %b %Y %H:%M:%S} GMT",
+        f"resets in {days}d {hours}h {minutes}m {seconds}s",
+        f"try again in {days} days, {hours} hours, {minutes} minutes and {seconds} seconds.",
+        # offsets have minutes and no seconds; a local mean time that has is left out
+        *(
+            [
+                f"resets {moment:%b} {moment.day}, {moment.year}, {half} {offset}",
+                f"resets {moment:%Y-%m-%d %H:%M} UTC{offset[:3]}:{offset[3:]}",
+            ]
+            if moment.utcoffset() == timedelta(minutes=round(moment.utcoffset().total_seconds() / 60))
+            else []
+        ),
     ]
 
 
@@ -163,6 +221,10 @@ def check_zone(zone: str, dice: random.Random) -> None:
                 again = parse_reset(text, now=now + 1, zone="UTC")
                 assert again is not None
                 assert again >= value, (zone, text)
+            minute = ahead.replace(second=0)
+            for text in exact_forms(minute, float(round(now))):
+                value = parse_reset(text, now=float(round(now)), zone="Asia/Kathmandu")
+                assert value == minute.timestamp(), (zone, text)
 
 
 @pytest.mark.parametrize("zone", random.Random(1).sample(ZONES, QUICK))

@@ -34,11 +34,13 @@ def limits(case: Case) -> Verdict | None:
         return None
     if memory.limit is None:
         return _arm(case) or _account(case)
-    if seen.pane is not None and not seen.pane.dead and _working(case):
+    alive = seen.pane is not None and not seen.pane.dead
+    if alive and _working(case):
         return _clear(case, "it is at work again")
     if case.now.wall < memory.limit.until:
         return _inside(case, memory.limit)
-    return _account(case) or _at_the_end(case, memory.limit)
+    watching = alive and memory.limit.probed  # what its own probe says is news for the whole account
+    return (None if watching else _account(case)) or _at_the_end(case, memory.limit)
 
 
 def noted(case: Case) -> Verdict | None:
@@ -72,7 +74,8 @@ def _arm(case: Case) -> Verdict | None:
     alive = case.seen.pane is not None and not case.seen.pane.dead
     if case.seen.limit is not None:
         told = case.seen.limit
-        return _armed(case, told.until, told.line, told.source, parsed=told.parsed)
+        until = told.until if told.parsed else _named(case)  # the banner may say what the source does not
+        return _armed(case, until, told.line, told.source, parsed=until is not None)
     if not alive or reading is None or reading.state is not ScreenState.LIMITED:
         if memory.limit_hint:
             return Verdict("the banner is gone", memory=replace(memory, limit_hint=0.0))
@@ -85,8 +88,16 @@ def _arm(case: Case) -> Verdict | None:
         return Verdict(
             "a limit banner, looking once more", hold=True, detail=Detail.LIMITED, wake_at=now.steady + 0.5
         )
-    until = None if _passed(case, reading.until) else reading.until
+    until = _named(case)
     return _armed(case, until, reading.line, "screen", parsed=until is not None)
+
+
+def _named(case: Case) -> float | None:
+    """The end that the banner names, if it shows one that is to come."""
+    reading = case.seen.reading
+    if reading is None or reading.state is not ScreenState.LIMITED or _passed(case, reading.until):
+        return None
+    return reading.until
 
 
 def _passed(case: Case, until: float | None) -> bool:
@@ -133,6 +144,9 @@ def _inside(case: Case, limit: Limit) -> Verdict:
     memory, now = case.memory, case.now.steady
     pane, reading = case.seen.pane, case.seen.reading
     alive = pane is not None and not pane.dead
+    told = case.seen.limit
+    if told is not None and told.parsed and _moves(case, limit, told.until):
+        return _armed(case, told.until, told.line, told.source, parsed=True)  # it knows better than a screen
     if alive and limit.source == "screen" and limit.parsed and reading and _banner_gone(case):
         if not limit.clear_seen:
             memory = replace(memory, limit=replace(limit, clear_seen=now))
@@ -141,11 +155,17 @@ def _inside(case: Case, limit: Limit) -> Verdict:
             return _clear(case, "the banner is gone and it is at its prompt")
     elif limit.clear_seen:
         memory = replace(memory, limit=replace(limit, clear_seen=0.0))
-    if alive and reading and reading.state is ScreenState.LIMITED and reading.until and limit.parsed:
+    on_screen = alive and reading and reading.state is ScreenState.LIMITED and limit.source == "screen"
+    if on_screen and reading and reading.until and limit.parsed:
         later = reading.until + case.watchdog.limit_reset_slack
         if later > limit.until + 60:
             return _armed(case, reading.until, reading.line, "screen", parsed=True)
     return _keep(case, memory, limit, limit.line or "usage limit", _steady(case, limit.until))
+
+
+def _moves(case: Case, limit: Limit, until: float) -> bool:
+    """Does this instant change a window that nobody has ended by hand?"""
+    return limit.source != OPERATOR and abs(until + case.watchdog.limit_reset_slack - limit.until) > 1.0
 
 
 def _banner_gone(case: Case) -> bool:
