@@ -31,7 +31,9 @@ REFUSED_AGAIN_S = 5.0
 OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
 NEVER = 1e15
 # What a verdict changes in memory because its act is about to happen.
-DONE_BY_ACTS = ("stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run")
+DONE_BY_ACTS = (
+    "stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run", "bad_resumes",
+)  # fmt: skip
 TAIL_OF = 400  # characters of a long text in which its end is found
 
 

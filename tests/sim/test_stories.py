@@ -166,6 +166,14 @@ def test_a_run_begun_after_a_window_was_ended_by_hand_may_arm_the_next_one():  #
     assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
 
 
+def test_what_a_probe_has_found_out_is_believed_though_a_mate_is_limited():  # I5
+    sim = story(Declared("a", account="team"), Declared("b", account="team"), hours=1.5)
+    at(sim, 300, lambda: limited_together(sim, 3000))
+    at(sim, 500, lambda: sim.verb("reset", ["a", "b"], Random(1)))
+    told(sim)
+    assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
+
+
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
     at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
@@ -268,6 +276,18 @@ def test_a_conversation_on_record_is_resumed():  # I18
     sim = story(Declared("a", resume=True))
     at(sim, 200, lambda: agent(sim, "a").die(signum=9))
     at(sim, 900, lambda: agent(sim, "a").die(signum=9))
+    told(sim)
+    assert lives(sim) == 3
+    assert agent(sim, "a").resumed
+
+
+def test_an_end_that_a_full_disk_kept_off_the_record_is_no_second_proof_against_a_conversation():  # I18 I35
+    sim = story(Declared("a", resume=True))
+    at(sim, 199, lambda: setattr(sim.machine.temper, "boot_death", 1.0))
+    at(sim, 200, lambda: agent(sim, "a").die(signum=9))
+    at(sim, 200.1, lambda: setattr(sim.machine.disk, "fault", errno.ENOSPC))
+    at(sim, 240, lambda: setattr(sim.machine.disk, "fault", 0))
+    at(sim, 240, lambda: setattr(sim.machine.temper, "boot_death", 0.0))
     told(sim)
     assert lives(sim) == 3
     assert agent(sim, "a").resumed

@@ -125,6 +125,8 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
     memory, run = case.memory, case.memory.run
     if run is None or not run.resumed or memory.ready or run.id != memory.over or case.seen.server_lost:
         return memory, ()
+    if run.id == memory.pardoned:
+        return memory, ()
     if BAD_ID.search(case.seen.last_words) or memory.bad_resumes + 1 >= BAD_ID_TRIES:
         told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
         return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (
