@@ -28,6 +28,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     import os
 
     from fleet.cli.common import session_of
+    from fleet.cli.up import refuse_earlier
     from fleet.world.operator import Operator
 
     fleet = load_fleet(args, io)
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if not _runs(operator):
             return _report(_nothing(), io, dog=False, as_json=args.json)
         operator.make_room()  # somebody removed the state under a running fleet
+    refuse_earlier(operator)
     if args.names:
         return _some(operator, list(dict.fromkeys(args.names)), io, as_json=args.json)
     return _all(operator, io, as_json=args.json)

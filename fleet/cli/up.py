@@ -57,6 +57,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     homeless = _clone(fleet, specs, io)
     results = _start(operator, specs, homeless, bare=not args.names)
     say_overrides(overrides, results, io)
+    _say_pointers(operator, specs, results, io)
     why = ""
     if not args.names or WATCHDOG in args.names:
         why = start_watchdog(operator, io, wait=not args.no_wait)
@@ -65,6 +66,20 @@ def run(args: argparse.Namespace, io: Io) -> int:
     states = {} if args.no_wait else wait_ready(fleet, [s for s in specs if _is_up(results, s)], args.timeout)
     code = report(fleet, specs, results, states, io, as_json=args.json)
     return 1 if why else code
+
+
+def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, Done], io: Io) -> None:
+    """A kickoff that no command line can hold is only pointed to: its author should know."""
+    from fleet.core.model import AgentSpec
+    from fleet.world.launch import ARGUMENT_CAP
+
+    for spec in specs:
+        if results[spec.name].ok and isinstance(spec, AgentSpec):
+            path = operator.house.path(f"kickoff-{spec.session}.txt")
+            by_file = operator.fleet.backend_of(spec).prompt_delivery == "exec"
+            size = 0 if by_file else os.path.getsize(path)
+            if size > ARGUMENT_CAP:
+                io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: it is told to read {path}")
 
 
 def say_overrides(overrides: Sequence[Override], results: dict[str, Done], io: Io) -> None:
@@ -104,6 +119,16 @@ def _refuse(operator: Operator) -> None:
         raise Fail(
             f"the fleet runs on tmux socket {moved!r}, the file now says {operator.fleet.tmux_socket!r}",
             hint="`down` with the old value first",
+        )
+    refuse_earlier(operator)
+
+
+def refuse_earlier(operator: Operator) -> None:
+    """Two fleets in one log_dir would take each other's records for their own."""
+    if earlier := operator.earlier():
+        raise Fail(
+            f"session_prefix was changed under a running fleet: {', '.join(earlier)}",
+            hint="put the old one back, `down`, then change it",
         )
 
 

@@ -85,6 +85,13 @@ class Operator:
         name = os.path.basename(recorded)
         return name if recorded and name != self.fleet.tmux_socket and self.listing().panes else ""
 
+    def earlier(self) -> tuple[str, ...]:
+        """Sessions on record here that bear another stamp: session_prefix was changed under them."""
+        names = {n.removesuffix(".json") for n in self.world.disk.names(self.house.path("runs"))}
+        ours = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
+        names = {n for n in names if n not in ours and not n.endswith(".prev")}
+        return tuple(sorted(names & set(self.listing().foreign))) if names else ()
+
     def strangers(self) -> tuple[str, ...]:
         """Our session names on the user's own server: somebody runs this fleet there already."""
         if self.fleet.tmux_socket == "default":
@@ -177,8 +184,16 @@ class Operator:
             orders.append(Order(spec, cause, pane.ref if pane else None, phase=phase if loop else ""))
         if phase and any(order.phase for order in orders):
             self._open_books(phase)
-        results.update(self.performer.start(self.fleet, orders, lambda _name: True))
-        return results
+        made = self.performer.start(self.fleet, orders, lambda _name: True)
+        return results | self._foreigners_named(made)
+
+    def _foreigners_named(self, made: dict[str, Done]) -> dict[str, Done]:
+        """A name that was taken under our hands is another verb's doing, or a stranger's session."""
+        if not any(done.why == "exists" for done in made.values()):
+            return made
+        ours = self.live(list(made))
+        foreign = Done(ok=False, why="a session of this name is not ours; it is left alone")
+        return {n: foreign if done.why == "exists" and n not in ours else done for n, done in made.items()}
 
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""

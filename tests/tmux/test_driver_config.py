@@ -101,3 +101,20 @@ def test_an_agent_that_is_not_watched_is_left_as_it_died(make):
     until(lambda: p.row("a")["detail"] == "EXITED")
     assert len(p.events("agent.started", "a")) == 1
     assert not p.pid("a")
+
+
+def test_a_prefix_changed_under_a_running_fleet_is_refused_until_it_is_down(make):
+    """T45: else two fleets run in one log_dir, and neither `down` knows the other's sessions."""
+    p = make(A)
+    p.agents("up", "a")
+    pid, good = p.pid("a"), p.config.read_text()
+    p.config.write_text(good.replace(p.prefix, "aotestother-"))
+    for verb in ("up", "down"):
+        said = p.agents(verb, code=1)
+        assert "session_prefix was changed" in said
+        assert f"{p.prefix}a" in said
+    assert p.pid("a") == pid
+    p.config.write_text(good)
+    p.agents("down")
+    p.config.write_text(good.replace(p.prefix, f"{p.prefix}new-"))
+    p.agents("up", "--dry-run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -64,7 +65,7 @@ def test_the_engine_runs_as_a_submodule_from_the_projects_root_and_through_a_lin
 
     run("engine/agents.py", "up")
     assert os.readlink(f"/proc/{p.pid('a')}/cwd") == str(p.root / "work")
-    dog = int(p.tmux("list-panes", "-t", f"={p.prefix}watchdog:", "-F", "#{pane_pid}"))
+    dog = json.loads(run("go", "status", "--json"))["watchdog"]["pid"]
     assert str(p.root / "engine" / "agents.py") in Path(f"/proc/{dog}/cmdline").read_text()
     assert "RUNNING" in run("go", "status")
     assert "RUNNING" in run(

@@ -10,6 +10,7 @@ import pytest
 
 from fleet.world import procfs
 from fleet.world.real import LOG_CAP
+from tests.tmux.inside import verb
 from tests.tmux.project import Project, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -197,3 +198,24 @@ def test_a_task_that_fails_is_told_with_its_code(make):
     p.write(p.config.read_text().removeprefix(p.head).replace('"persistent"', '"task"'))
     assert "exited with 3" in p.agents("up", code=1)
     until(lambda: "exited with 3" in p.row("t")["reason"])
+
+
+def test_a_strangers_session_of_our_name_is_left_alone_and_told(make):
+    """T23: by whatever verb would start there."""
+    p = make(DEMO.format("a") + DEMO.format("b"))
+    p.agents("up", "b")
+    p.tmux("new-session", "-d", "-s", f"{p.prefix}a", "sleep 1000")
+    pid = p.pid("a")
+    for words in (("up", "a"), ("up", "a", "--no-wait"), ("restart", "a"), ("restart", "a", "--no-wait")):
+        said = p.agents(*words, code=1)
+        assert "a session of this name is not ours" in said
+        assert "not started" in said
+    p.agents("down")
+    assert p.pid("a") == pid
+
+
+def test_a_kickoff_too_long_for_a_command_line_is_announced(make):
+    """T26."""
+    p = make(DEMO.format("a").replace("demo", "scripted") + 'prompt_file = "long.md"\n')
+    (p.root / "long.md").write_text("x" * 130_000)
+    assert "a: its kickoff has 130 kB" in verb(p.config, "up", "a", "--no-wait")[1]
