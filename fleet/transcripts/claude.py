@@ -23,6 +23,7 @@ from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, numbe
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits
 _KEY = b'"output_tokens":'
+_ROLE = b'"role":"'
 _NEAR_END = 1 << 10  # bytes; what the CLI writes from the usage to the end fits in there
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _LIFETIMES = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")  # cache writes, told apart
@@ -166,33 +167,38 @@ def quick() -> Decode:
 def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
     """The function a Tail feeds: pours a file's usage into the ledger.
 
-    The next line of a message whose usage was just counted is known without decoding it: the same id near
-    its beginning and, as far from its end, the same bytes from usage to request id. Counting it would change
-    nothing, and in a conversation of several blocks a message that is most lines.
+    The next line of a message whose usage was just counted is known without decoding it: the same bytes from
+    its side-chain mark to its id and, as far from its end, from its usage to its request id. Counting it
+    would change nothing, and in a conversation of several blocks a message that is most lines. What the user
+    said has no usage: such a line, known by the first role it names, is searched at its end only.
     """
     record, add = ledger.sources[source], ledger.add
     known = name = b""
-    reach, near = 0, _NEAR_END
+    far = 0
 
     def feed(buffer: bytearray, end: int, offset: int) -> None:
-        nonlocal known, name, reach, near
+        nonlocal known, name, far
         find, rfind, startswith = buffer.find, buffer.rfind, buffer.startswith
         stop = -1
         while (start := stop + 1) < end:
             stop = find(b"\n", start, end)
             if stop < 0:
                 stop = end
-            at = stop - near
-            if at < start:
-                at = start
-            elif known and startswith(known, at) and find(name, start, min(start + reach, at)) >= 0:
+            at = stop - far
+            if known and at > start and startswith(known, at) and find(name, start, at) >= 0:
                 continue
-            hit = rfind(_KEY, at, stop)
-            if hit < 0 and (hit := find(_KEY, start, at + len(_KEY))) < 0:
-                continue
+            near = max(start, stop - _NEAR_END)
+            hit = rfind(_KEY, near, stop)
+            if hit < 0:
+                role = find(_ROLE, start, min(start + _NEAR_END, near))
+                if role >= 0 and startswith(b"user", role + len(_ROLE)):
+                    continue
+                hit = find(_KEY, start, near + len(_KEY))
+                if hit < 0:
+                    continue
             raw = buffer[start:stop]
             line = decode(raw)
-            known, near = b"", _NEAR_END
+            known = b""
             if line is None:
                 continue
             ident, request, model, day, counts, side, advice = line
@@ -202,12 +208,14 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
             elif not request and not ident.startswith(_UNIQUE):
                 # The blocks of one message share their prompt, if not their output.
                 ident = f"{ident}\x00{counts[0]},{counts[2]},{counts[3]}"
-            elif request and not side:
+            elif request:
                 name, last = b'"id":"%b"' % ident.encode(), b'"requestId":"%b"' % request.encode()
                 usage, close = rfind(b'"usage":', start, hit), find(last, hit, stop)
-                if (at := find(name, start, usage)) >= 0 and close >= 0:
-                    known = bytes(buffer[usage : close + len(last)])
-                    reach, near = at - start + len(name) + 64, stop - usage
+                at = find(name, start, usage)
+                mark = find(b'"isSidechain":', start, at)
+                if at >= 0 and mark >= 0 and close >= 0:
+                    known, far = bytes(buffer[usage : close + len(last)]), stop - usage
+                    name = bytes(buffer[mark : at + len(name)])
             add(source, ident, request, counts, model or UNKNOWN, day, side)
             for number_, (adviser, its) in enumerate(advice):
                 add(source, f"{ident}\x00advice {number_}", request, its, adviser or UNKNOWN, day, side)

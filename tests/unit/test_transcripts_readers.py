@@ -251,6 +251,15 @@ def test_odd_lines_lose_nothing_and_raise_nothing(tmp_path, fast, name, raw, exp
         pytest.param([LINE("m", "r", 9, isSidechain=True), LINE("m", "r", 2)], 2, id="main counts"),
         pytest.param([LINE("m", "r", 9), b"{}\n", LINE("m", "r", 9)], 9, id="others in between"),
         pytest.param([LINE("m", "r", 9), LINE("nm", "r", 9)], 18, id="an id inside another"),
+        pytest.param([LINE("m", "r", 9, isSidechain=True)] * 3, 9, id="a sub-agent's blocks"),
+        pytest.param(
+            [LINE("m", "r", 9, isSidechain=True), LINE("n", "r", 9, isSidechain=True)],
+            18,
+            id="two sub-agents",
+        ),
+        pytest.param(
+            [LINE("m", "r", 9), b"{}\n", LINE("n", "r", 9), b"{}\n", LINE("m", "r", 9)], 18, id="short"
+        ),
     ],
 )
 def test_lines_that_are_passed_over_undecoded_would_have_added_nothing(tmp_path, fast, lines, expected):
@@ -334,10 +343,33 @@ def test_usage_is_found_however_far_from_the_end_it_stands(tmp_path, fast, pad):
     assert counted(path, "claude", fast=fast).total().output == 30
 
 
-def test_most_lines_of_a_message_are_not_decoded(tmp_path):
+@BOTH
+@pytest.mark.parametrize("pad", [0, 5000])
+def test_a_user_quoted_in_an_answer_hides_nothing(tmp_path, fast, pad):
+    path = tmp_path / "s.jsonl"
+    quoted = b'"content":[{"input":{"messages":[{"role":"user","content":"' + b"x" * pad + b'"}]}}]'
+    lines = [LINE("a", "r", 10, tail="x" * pad), LINE("b", "q", 10), LINE("c", "p", 10, tail="x" * pad)]
+    path.write_bytes(b"".join(lines).replace(b'"content":[]', quoted))
+    assert counted(path, "claude", fast=fast).total().output == 30
+
+
+def test_what_the_user_said_is_searched_at_its_end_only(tmp_path):
+    path, decoded = tmp_path / "s.jsonl", []
+    said = json.dumps(
+        {"type": "user", "message": {"role": "user", "content": [{"output_tokens": 1}, "x" * 3000]}}
+    )
+    path.write_text(said.replace(" ", "") + "\n")
+    ledger = Ledger()
+    source = ledger.source(describe(str(path), "claude"))
+    Tail(str(path), ident_of(path.stat())).read(claude.feeder(ledger, source, (0, 0), decoded.append))
+    assert decoded == []
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_most_lines_of_a_message_are_not_decoded(tmp_path, side):
     decoded = []
     path, ledger = tmp_path / "s.jsonl", Ledger()
-    path.write_bytes(claude_line("m") * 5 + claude_line("n") * 5)
+    path.write_bytes(claude_line("m", isSidechain=side) * 5 + claude_line("n", isSidechain=side) * 5)
 
     def decode(raw):
         decoded.append(raw)
