@@ -124,9 +124,11 @@ class Deeds:
         return True
 
     def _take_back(self, spec: Spec) -> None:
-        before = self.mind.cases[spec.name].memory
+        before, after = self.mind.cases[spec.name].memory, self.mind.memories[spec.name]
         undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
-        self.mind.memories[spec.name] = replace(self.mind.memories[spec.name], **undone)
+        if self.mind.judged[spec.name].action is None and _window(before) != _window(after):
+            del undone["limit"]  # that a window began or ended was seen, not done
+        self.mind.memories[spec.name] = replace(after, **undone)
 
     def _too_late(self, now: Moment) -> bool:
         """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
@@ -223,3 +225,7 @@ class Deeds:
 
     def _record(self, kind: str, agent: str, reason: str) -> None:
         self.house.events.record(kind, agent=agent, reason=reason)
+
+
+def _window(memory: AgentMemory) -> float:
+    return memory.limit.since if memory.limit is not None else 0.0

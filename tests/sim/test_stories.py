@@ -174,6 +174,24 @@ def test_what_a_probe_has_found_out_is_believed_though_a_mate_is_limited():  # I
     assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
 
 
+def test_a_limit_that_came_while_nothing_could_be_recorded_is_not_probed():  # I5 I35
+    sim = story(Declared("a", account="team"), Declared("b", account="team", wake=600.0), hours=3.0)
+
+    def limited(seconds: float) -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + seconds
+        one.rng = Picks(-2)
+        one.limit()
+
+    at(sim, 300, lambda: limited(600))
+    at(sim, 800, lambda: setattr(sim.machine.disk, "fault", errno.ENOSPC))
+    at(sim, 1000, lambda: agent(sim, "a").begin("it goes on by itself"))
+    at(sim, 1200, lambda: limited(4000))
+    at(sim, 1800, lambda: setattr(sim.machine.disk, "fault", 0))
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+
+
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
     at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))

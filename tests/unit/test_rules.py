@@ -297,6 +297,7 @@ def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(
 # --- limits ----------------------------------------------------------------------------------------
 
 BANNER = reading("limited", line="You've hit your limit · resets 3pm", until=NOW.wall + 3600)
+OLD = replace(BANNER, line="limit · resets 3pm")  # the one that armed the window
 LIMITED = replace(READY, state="limited")
 SHUT = replace(LIMITED, limit=limit())
 OPEN = replace(LIMITED, limit=limit(until=NOW.wall - 1))
@@ -329,11 +330,25 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
         pytest.param(
             OPEN, seen(pane=dead(), survivors=0), Start, "window is over", id="T73-started-at-its-end"
         ),
-        pytest.param(OPEN, seen(reading=BANNER), None, "one probe", id="R153-one-probe"),
+        pytest.param(OPEN, seen(reading=OLD), None, "one probe", id="R153-one-probe"),
+        pytest.param(
+            replace(OPEN, state_looks=2),
+            seen(reading=BANNER),
+            None,
+            "quiet",
+            id="another-banner-needs-no-probe",
+        ),
+        pytest.param(
+            replace(OPEN, limit=replace(OPEN.limit, source="operator"), state_looks=2),
+            seen(reading=BANNER),
+            None,
+            "one probe",
+            id="who-ended-the-window-wants-a-probe",
+        ),
         pytest.param(PROBED, seen(reading=BANNER), None, "quiet", id="R154-a-reprinted-banner-rearms"),
         pytest.param(
             PROBED,
-            seen(reading=replace(BANNER, line="limit · resets 3pm")),
+            seen(reading=OLD),
             None,
             "fallback",
             id="T75-an-unchanged-banner-uses-the-fallback",
@@ -350,14 +365,14 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
         ),
         pytest.param(
             OPEN,
-            seen(reading=replace(BANNER, dialog="limit", key="Escape")),
+            seen(reading=replace(OLD, dialog="limit", key="Escape")),
             Press,
             "allowed key",
             id="its-dialog-is-answered-with-its-one-key",
         ),
         pytest.param(
             OPEN,
-            seen(reading=replace(BANNER, dialog="limit", key="")),
+            seen(reading=replace(OLD, dialog="limit", key="")),
             None,
             "dialog is open",
             id="or-reported",
@@ -380,9 +395,7 @@ def test_limits(memory, look, action, words):
         pytest.param(
             replace(SHUT, state="working"), seen(reading=reading("working")), "at work", False, id="at-work"
         ),
-        pytest.param(
-            OPEN, seen(reading=replace(BANNER, line="limit · resets 3pm")), None, True, id="no-probe"
-        ),
+        pytest.param(OPEN, seen(reading=OLD), None, True, id="no-probe"),
         pytest.param(OPEN, seen(reading=BANNER), "once more", True, id="another-banner"),
         pytest.param(replace(OPEN, state="idle"), seen(), "is over", False, id="over"),
         pytest.param(OPEN, seen(pane=dead()), "is over", False, id="over-and-dead"),
@@ -415,7 +428,7 @@ def test_a_structured_report_arms_at_once():
 
 def test_an_operator_may_forbid_the_resume():
     quiet = replace(AGENT, resume_on_reset=False)
-    verdict = limits(case(OPEN, agent=quiet, seen=seen(reading=BANNER)))
+    verdict = limits(case(OPEN, agent=quiet, seen=seen(reading=OLD)))
     assert verdict.action is None
     assert "resume_on_reset" in verdict.reason
     assert not verdict.memory
@@ -425,13 +438,13 @@ def test_agents_of_one_account_wait_together_and_resume_one_after_the_other():
     held = limits(case(account_until=NOW.wall + 60, account_by="b"))
     assert held.hold
     assert "b" in held.reason
-    late = limits(case(OPEN, seen=seen(reading=BANNER), stagger=10.0))
+    late = limits(case(OPEN, seen=seen(reading=OLD), stagger=10.0))
     assert "its turn" in late.reason
 
 
 def test_the_third_probe_without_a_reset_is_loud():
     memory = replace(PROBED, limit=replace(PROBED.limit, probes=3))
-    verdict = limits(case(memory, seen=seen(reading=replace(BANNER, line="limit · resets 3pm"))))
+    verdict = limits(case(memory, seen=seen(reading=OLD)))
     assert "agent.limit_without_reset" in [kind for kind, _ in verdict.events]  # T72
 
 

@@ -13,7 +13,7 @@ from fleet.core.model import AgentSpec
 from fleet.core.record import replace
 from fleet.core.rules.outbox import queue, withdrawn
 from fleet.core.rules.stopping import begin
-from fleet.core.seen import ScreenState
+from fleet.core.seen import Reading, ScreenState
 from fleet.core.state import Detail
 
 BEGINNING = frozenset({"kickoff", "continue"})
@@ -25,6 +25,7 @@ CLEAR_S = 2.0  # a banner must be gone this long before we believe it
 MIN_AHEAD_S = 5.0
 DAY_S = 86_400.0
 PRESSES = 2
+LOOKS = 2
 
 
 def limits(case: Case) -> Verdict | None:
@@ -192,6 +193,11 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
         return _clear(case, "a new run begins after it")
     if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
         return None  # the typing rule delivers it; a limited agent may be typed to now
+    if alive and reading is not None and _is_another(case, limit, reading):
+        if memory.state_looks < LOOKS:
+            text = f"another limit banner, looking once more: {reading.line}"
+            return Verdict(text, hold=True, detail=Detail.LIMITED, wake_at=now + 0.5)
+        return _armed(case, reading.until, reading.line, "screen", parsed=True)
     if isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
         return Verdict(text, hold=True, detail=Detail.LIMITED)
@@ -255,6 +261,12 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
     if reading is not None and stands:
         return _again(case, limit, reading.line, reading.until)
     return _clear(case, "the probe went through")
+
+
+def _is_another(case: Case, limit: Limit, reading: Reading) -> bool:
+    """It went on by itself while nobody could look, and met the next limit: no probe is needed to know."""
+    named = reading.state is ScreenState.LIMITED and (reading.until or 0.0) > case.now.wall
+    return named and not limit.probed and limit.source != OPERATOR and reading.line != limit.line
 
 
 def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
