@@ -253,6 +253,11 @@ def test_odd_lines_lose_nothing_and_raise_nothing(tmp_path, fast, name, raw, exp
         pytest.param([LINE("m", "r", 9), LINE("nm", "r", 9)], 18, id="an id inside another"),
         pytest.param([LINE("m", "r", 9, isSidechain=True)] * 3, 9, id="a sub-agent's blocks"),
         pytest.param(
+            [LINE("m", "r", n, isSidechain=side) for n, side in ((9, True), (9, False), (90, True))],
+            9,
+            id="side, main, a larger side",
+        ),
+        pytest.param(
             [LINE("m", "r", 9, isSidechain=True), LINE("n", "r", 9, isSidechain=True)],
             18,
             id="two sub-agents",
