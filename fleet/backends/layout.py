@@ -158,10 +158,10 @@ class Layout:
                     end = self._paragraph(lines, i)
                     return (i, i, end) if self._only_chrome(lines, i + 1, end) else None
             return None
-        for bottom in range(len(lines) - 1, -1, -1):
-            if self.close.match(lines[bottom]):
-                return self._above_edge(lines, bottom)
-        return None
+        bottom = next((i for i in range(len(lines) - 1, -1, -1) if self.close.match(lines[i])), -1)
+        while bottom > 0 and self.close.match(lines[bottom - 1]):
+            bottom -= 1  # in a narrower terminal an edge takes several lines
+        return self._above_edge(lines, bottom) if bottom > 0 else None
 
     def _above_edge(self, lines: list[str], bottom: int) -> tuple[int, int, int] | None:
         if self.open and self.composer:

@@ -63,6 +63,26 @@ def test_what_an_earlier_life_left_above_changes_nothing(cli):
             assert got == verdict(capture, capture.text), (capture.name, "below", other.name)
 
 
+def folded(text: str, width: int) -> str:
+    """As a terminal shows it that has become narrower: lines go on where they end, words or not."""
+    return "\n".join(
+        line[i : i + width] for line in text.split("\n") for i in range(0, max(len(line), 1), width)
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 150])
+def test_folded_by_a_narrower_terminal_a_screen_says_the_same_or_nothing(width):
+    """Never idle, limited or asking by guess; windows are drawn anew, so theirs are left out."""
+    for capture in (c for c in CAPTURES if c.dialog != "window"):
+        want = verdict(capture, capture.text)[0]
+        got = verdict(capture, folded(capture.text, width))[0]
+        assert got in {want, "unknown"} or (want, got) == ("wedged", "error"), (
+            capture.cli,
+            capture.name,
+            got,
+        )
+
+
 def test_a_banner_without_a_composer_is_of_a_program_that_is_gone():
     """I7."""
     lines = ["❯ go", "  ⎿  You've hit your session limit · resets 4:25am", "", "and then something else ran"]
