@@ -59,6 +59,16 @@ else
 fi"""
 
 
+# Who watches the watchdog: a shell, which nothing that ends a Python ends. What ended in order stays down.
+_KEEP_RUNNING = """\
+_ao_pause=5
+until {command}; do
+  printf 'the watchdog ended with %s; it is started again in %s s\\n' "$?" "$_ao_pause" >&2
+  sleep "$_ao_pause"
+  [ "$_ao_pause" -ge 60 ] || _ao_pause=$((_ao_pause * 2))
+done"""
+
+
 def base_env(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that any pane may have."""
     return _pick(environ, BASE_NAMES)
@@ -184,7 +194,7 @@ def compose_watchdog(
         passed=keeps,
         directory=fleet.project_dir,
         server_names=server_names,
-        command="exec " + " ".join(quote(word) for word in argv),
+        command=_KEEP_RUNNING.format(command=" ".join(quote(word) for word in argv)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -93,6 +94,12 @@ class Project:
         pane = ("-t", f"={self.prefix}{name}:", "-F", "#{pane_dead} #{pane_pid}")
         said = self.tmux("list-panes", *pane).split()
         return int(said[1]) if said[:1] == ["0"] else 0
+
+    def kill_watchdog(self) -> None:
+        """With the shell that would start it again."""
+        lock = json.loads((self.log_dir / "state" / "watchdog.lock").read_text())
+        for pid in (self.pid("watchdog"), lock["pid"]):
+            os.kill(pid, signal.SIGKILL)
 
     def events(self, kind: str = "", agent: str = "") -> list[dict[str, Any]]:
         """The record so far."""

@@ -334,11 +334,26 @@ def test_a_second_watchdog_exits_and_names_the_first(make):
     assert str(pid) in said
 
 
+def test_a_killed_watchdog_comes_back_by_itself_and_one_that_was_taken_down_does_not(make):
+    """I28: `pkill python` by an agent is no reason for a night without supervision."""
+    p = make(TWO)
+    p.agents("up")
+    pid = p.json("status")["watchdog"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: p.json("status")["watchdog"]["pid"] not in {None, pid}, 60)
+    until(lambda: p.json("status")["watchdog"]["state"] == "running")
+    os.kill(p.row("a")["pid"], signal.SIGKILL)
+    until(lambda: p.events("agent.healed", "a"))
+    assert len(p.events("watchdog.started")) == 2
+    p.agents("down", "watchdog")
+    assert f"{p.prefix}watchdog" not in p.tmux("list-sessions", "-F", "#{session_name}").split()
+
+
 def test_a_killed_watchdog_is_brought_back_by_ensure(make):
     """REL-14, I28."""
     p = make(TWO)
     p.agents("up")
-    os.kill(p.json("status")["watchdog"]["pid"], signal.SIGKILL)
+    p.kill_watchdog()
     until(lambda: p.json("status")["watchdog"]["state"] == "stopped")
     assert any("watchdog" in x for x in p.json("status")["problems"])
     assert p.agents("status", "--check", code=1)

@@ -84,10 +84,6 @@ def told(project: Project) -> Counter:
     return Counter((n["kind"], n["agent"]) for line in lines(project) for n in line["notices"])
 
 
-def watchdog_pid(project: Project) -> int:
-    return json.loads((project.log_dir / "state" / "watchdog.lock").read_text())["pid"]
-
-
 def test_every_change_is_told_once_whatever_becomes_of_the_watchdog(project, receiver):
     hook = f"json://127.0.0.1:{receiver.server_address[1]}/a-path-that-is-a-secret"
     env = {"FLEET_HOOK": hook}
@@ -105,7 +101,7 @@ def test_every_change_is_told_once_whatever_becomes_of_the_watchdog(project, rec
     }
     until(lambda: told(project) == first)
 
-    os.kill(watchdog_pid(project), signal.SIGKILL)  # its teller says so, and goes
+    project.kill_watchdog()  # its teller says so, and goes
     gone = {**first, ("stale", ""): 1}
     until(lambda: told(project) == gone)
     project.agents("ensure", env=env)

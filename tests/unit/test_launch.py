@@ -79,7 +79,7 @@ class Scene:
             **self.compose,
         )
 
-    def run(self, shell="dash", script=None):
+    def run(self, shell="dash", script=None, *, becomes=True):
         path = self.place / "log" / "state" / "launch-t-builder.sh"
         path.write_text(script or self.script(), encoding="utf-8")
         record = self.place / "record.json"
@@ -94,7 +94,7 @@ class Scene:
         seen = json.loads(record.read_text())
         seen["argv"] = [bytes.fromhex(a).decode() for a in seen["argv"]]
         seen["env"] = {k: bytes.fromhex(v).decode() for k, v in seen["env"].items()}
-        assert seen.pop("pid") == started.pid, "the script must become the agent"
+        assert (seen.pop("pid") == started.pid) == becomes, "the script of an agent becomes the agent"
         assert not [f for _, _, files in os.walk(self.place) for f in files if f == "pwned"]
         return {**seen, "output": output.decode(), "code": started.returncode}
 
@@ -324,8 +324,9 @@ def test_the_watchdog_keeps_what_it_must_hand_out_and_drops_one_off_overrides(pl
         keeps=["SOME_KEY", "RECORD"],
         server_names=frozenset(scene.inherited),
     )
-    seen = scene.run("dash", script)
+    seen = scene.run("dash", script, becomes=False)  # a shell stays, to start it again
     assert seen["argv"] == ["--config", "it's.toml", "watchdog"]
+    assert seen["code"] == 0
     assert seen["env"]["SOME_KEY"] == "k"
     assert seen["env"]["TERM"] == "tmux"
     assert not {"AGENT_BACKEND_builder", "CLAUDECODE", "OF_THE_SERVERS_FOUNDER"} & seen["env"].keys()
