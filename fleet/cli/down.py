@@ -7,6 +7,7 @@ more. `down NAME...` stops just those, and they stay down until somebody brings 
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fleet.cli.common import Io, load_fleet
@@ -47,15 +48,25 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _all(operator: Operator, io: Io, *, as_json: bool) -> int:
     from fleet.core.desired import Want
+    from fleet.journal.locks import LockError
 
     names = everybody(operator.fleet, operator)
-    with operator.holding(names, "down", Want.DOWN):
+    unwritten = ""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(operator.holding(names, "down", Want.DOWN))
+        except (OSError, LockError) as error:  # a disk that takes no word must not keep the agents running
+            unwritten = str(error)
         dog = operator.stop_watchdog()
         panes = list(operator.panes().values())
         stopped = operator.stop(panes, runs=operator.known_runs())
         operator.end_server()
     operator.house.events.record("desired.changed", reason="down")
-    return _report(stopped, io, dog=dog, as_json=as_json)
+    code = _report(stopped, io, dog=dog, as_json=as_json)
+    if unwritten:
+        said = f"that the fleet is down could not be recorded: {unwritten}"
+        io.error(said, hint="`down` again once it can")
+    return 1 if unwritten else code
 
 
 def _some(operator: Operator, names: Sequence[str], io: Io, *, as_json: bool) -> int:

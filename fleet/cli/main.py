@@ -62,6 +62,9 @@ LIBRARIES = {
 
 GROUPS = ("run", "look", "set up")
 
+# Exceptions that say themselves what to do; by name, so that a verb need not load what raises them.
+IN_WORDS = {"Unavailable", "CannotBuild", "LockError", "StoreError", "RequestsFull"}
+
 
 def verbs() -> dict[str, tuple[str, str, str]]:
     """The verbs this engine has."""
@@ -205,7 +208,7 @@ def told(fault: Exception, io: Io) -> int:
         for line in lines():
             io.error(line)
         return 2
-    if type(fault).__name__ in {"Unavailable", "CannotBuild"}:
+    if IN_WORDS & {kind.__name__ for kind in type(fault).__mro__}:
         io.error(str(fault))
         return 1
     if isinstance(fault, OSError):

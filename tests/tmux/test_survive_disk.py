@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -113,3 +113,21 @@ def test_a_read_only_disk_loses_nothing_and_is_recovered_from(small):
     assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
     assert p.json("send", "two", "now it can be written")["ok"]
     assert not p.events("state.quarantined")
+
+
+@pytest.mark.parametrize("refusal", ["full", "read-only"])
+def test_a_fleet_can_be_taken_down_although_nothing_can_be_written(small, refusal):
+    """Agents that cost money end; that their end could not be recorded is said."""
+    p = small
+    p.write(scripted(p, "one") + '[[service]]\nname = "s"\ncommand = "sleep 1000"\n')
+    p.agents("up")
+    filler = fill(p) if refusal == "full" else None
+    with read_only(p) if filler is None else nullcontext():
+        said = p.agents("down", code=1 if filler is None else None)  # a byte may have become free
+        assert f"stopped {p.prefix}one" in said
+        assert "could not be recorded" in said or filler is not None
+        assert not p._carried()
+    if filler is not None:
+        filler.unlink()
+    assert "nothing was running" in p.agents("down")
+    assert {p.row(n)["desired"] for n in ("one", "s")} == {"down"}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from fleet.cli import common, completions, doctor, init, logs, main, parser, table
 from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.journal import locks, requests, store
 from fleet.world import packages, terminal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -219,6 +220,9 @@ def test_closed_streams_and_odd_locales_are_survived():
             "error: a fault of this program: RuntimeError: oops (try: AO_DEBUG=1 shows where)\n",
         ),
         (SystemExit(3), 3, ""),
+        (locks.Held("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
+        (requests.RequestsFull("too many: wait"), 1, "error: too many: wait\n"),
+        (store.StoreError("too new: update"), 1, "error: too new: update\n"),
     ],
 )
 def test_every_way_to_end_is_an_exit_code(monkeypatch, capsys, raised, code, says):
