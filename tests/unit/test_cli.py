@@ -220,7 +220,7 @@ def test_closed_streams_and_odd_locales_are_survived():
             "error: a fault of this program: RuntimeError: oops (try: AO_DEBUG=1 shows where)\n",
         ),
         (SystemExit(3), 3, ""),
-        (locks.Held("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
+        (locks.LockError("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
         (requests.RequestsFull("too many: wait"), 1, "error: too many: wait\n"),
         (store.StoreError("too new: update"), 1, "error: too new: update\n"),
     ],
