@@ -150,6 +150,28 @@ class Io:
             self.err = None  # nobody listens; the exit code still tells
 
 
+def seconds(text: str) -> float:
+    """A time to wait, as an argument."""
+    import argparse
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:  # nor is nan
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def count(text: str) -> int:
+    """A number of lines, as an argument."""
+    import argparse
+
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines")
+    return int(text)
+
+
 def clean(text: str, keep: str = "") -> str:
     """No character that moves a cursor, rings, or turns the reading direction reaches a terminal."""
     if text.isascii() and text.isprintable():

@@ -7,13 +7,13 @@ import os
 import time
 from typing import Any
 
-from fleet.cli.common import Fail, Io, clean, load_fleet
+from fleet.cli.common import Fail, Io, clean, count, load_fleet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which ones."""
     parser.add_argument("-f", "--follow", action="store_true", help="go on as they happen")
-    parser.add_argument("-n", type=int, default=50, metavar="N", help="the last N (default 50)")
+    parser.add_argument("-n", type=count, default=50, metavar="N", help="the last N (default 50)")
     parser.add_argument("--agent", default="", metavar="NAME", help="only of this agent")
     parser.add_argument(
         "--type", default="", metavar="TYPE", help="only of this type, or its beginning: agent. or agent.died"

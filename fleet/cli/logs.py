@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from fleet.cli.common import Fail, Io, load_fleet, session_of
+from fleet.cli.common import Fail, Io, count, load_fleet, session_of
 from fleet.core.text import for_display
 
 BLOCK = 1 << 16
@@ -24,13 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="stay and print what comes")
     parser.add_argument("-n", "--lines", type=count, default=100, metavar="N", help="how many lines (100)")
     parser.add_argument("--raw", action="store_true", help="keep terminal control sequences")
-
-
-def count(text: str) -> int:
-    """A number of lines."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines")
-    return int(text)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -161,6 +161,8 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
 def run(argv: Sequence[str], io: Io) -> int:
     """One command from words to exit code; faults are raised."""
     first = split(argv)[1][:1]
+    if first == ["help"] and (about := split(argv)[1][1:2]):
+        return run([*about, "--help"], io)
     if first in ([], ["--help"], ["help"]):
         io.print(overview())
         return 0 if first else 2

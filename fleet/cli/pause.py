@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Io, load_fleet
+from fleet.cli.common import Fail, Io, load_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb, both ways."""
     from fleet.cli import up
-    from fleet.core.model import AgentSpec
+    from fleet.core.model import WATCHDOG, AgentSpec
     from fleet.world.operator import Operator
     from fleet.world.waker import nudge
 
     fleet = load_fleet(args, io)
     operator = Operator(fleet)
     operator.make_room()
+    if WATCHDOG in args.names:
+        raise Fail(f"the watchdog itself cannot be {args.verb}d", hint="agents.py down watchdog", code=2)
     desired = operator.house.desired.load()
     specs = (
         up.chosen(fleet, args.names) if args.names else [a for a in fleet.agents if desired.wants_up(a.name)]

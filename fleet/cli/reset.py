@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fleet.cli.common import Io, load_fleet
+from fleet.cli.common import Fail, Io, load_fleet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,11 +16,14 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet.cli.ask import pardon
     from fleet.cli.common import session_of
+    from fleet.core.model import WATCHDOG
     from fleet.world.operator import Operator
 
     fleet = load_fleet(args, io)
     for name in args.names:
         session_of(fleet, name)
+    if WATCHDOG in args.names:
+        raise Fail("the watchdog keeps no tally of itself", hint="agents.py restart watchdog", code=2)
     operator = Operator(fleet)
     operator.make_room()
     pardon(operator, args.names)

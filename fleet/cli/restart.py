@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from fleet.cli.common import Io, load_fleet
+from fleet.cli.common import Io, load_fleet, seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services, or `watchdog`")
     parser.add_argument("--fresh", action="store_true", help="begin a new conversation instead of resuming")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until they are ready")
-    parser.add_argument("--timeout", type=float, default=90.0, metavar="S", help="how long to wait for all")
+    parser.add_argument("--timeout", type=seconds, default=90.0, metavar="S", help="how long to wait for all")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -9,7 +9,7 @@ import argparse
 import sys
 from typing import Any
 
-from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.common import Fail, Io, load_fleet, seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="to every agent that is up; then only TEXT is given"
     )
     parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="S", help="how long to wait for the receipt"
+        "--timeout", type=seconds, default=60.0, metavar="S", help="how long to wait for the receipt"
     )
 
 

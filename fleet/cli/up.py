@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import ENGINE, Fail, Io, load_fleet
+from fleet.cli.common import ENGINE, Fail, Io, load_fleet, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
     parser.add_argument(
-        "--timeout", type=float, default=READY_S, metavar="S", help="how long to wait for all"
+        "--timeout", type=seconds, default=READY_S, metavar="S", help="how long to wait for all"
     )
 
 
@@ -277,7 +277,7 @@ def report(
                 "name": spec.name,
                 "result": started,
                 "ready": ready and started != "not started",
-                "detail": what or done.why,
+                "detail": what or (done.why if done.why != "exists" else ""),
             }
         )
     if as_json:

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when the file is right, 2 when it is not."""
-    if args.explain:
+    if args.explain is not None:
         return explain(args.explain, io)
     path = config_path(args, io)
     try:

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.common import Fail, Io, load_fleet, seconds
 
 POLL_S = 0.25
 
@@ -20,22 +20,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--phase", metavar="ID", help="until this phase is the current one, or is behind us")
     parser.add_argument("--complete", action="store_true", help="until the sequence is complete")
     parser.add_argument(
-        "--timeout", type=float, default=0.0, metavar="S", help="give up after this long; 0: never"
+        "--timeout", type=seconds, default=0.0, metavar="S", help="give up after this long; 0: never"
     )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
+    from difflib import get_close_matches
+
     from fleet.cli.common import session_of
     from fleet.cli.status import gather
+    from fleet.core.model import WATCHDOG
+    from fleet.core.state import Detail, State
 
     fleet = load_fleet(args, io)
     for name in args.agent:
         session_of(fleet, name)
+    if WATCHDOG in args.agent:
+        raise Fail("the watchdog has no such states", hint="agents.py status", code=2)
     if not (args.agent or args.phase or args.complete):
         raise Fail("say what to wait for", hint="--agent NAME --state WORD, --phase ID or --complete", code=2)
     if bool(args.agent) != bool(args.state):
         raise Fail("--agent and --state go together", code=2)
+    words = [*State, *Detail]
+    if args.state and args.state.upper() not in words:
+        near = get_close_matches(args.state.upper(), words, 1)
+        meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(words)}"
+        raise Fail(f"there is no state {args.state!r}; {meant}", code=2)
     if (args.phase or args.complete) and fleet.loop is None:
         raise Fail("this fleet has no [loop]", code=2)
     ids = [p.id for p in fleet.loop.phases] if fleet.loop else []

@@ -136,6 +136,16 @@ def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R0
         (["validate", "--wrong"], "--wrong"),
         (["logs", "bulider"], "did you mean builder?"),
         (["completions", "tcsh"], "tcsh"),
+        (["events", "-n", "-1"], "not a number of lines"),
+        (["restart", "builder", "--timeout", "nan"], "not a number of seconds"),
+        (["send", "builder", "x", "--timeout", "-1"], "not a number of seconds"),
+        (["wait", "--agent", "builder", "--state", "RUNING"], "did you mean RUNNING?"),
+        (["wait", "--agent", "watchdog", "--state", "RUNNING"], "no such states"),
+        (["pause", "watchdog"], "cannot be paused"),
+        (["unpause", "watchdog"], "cannot be unpaused"),
+        (["reset", "watchdog"], "restart watchdog"),
+        (["validate", "--explain", ""], "no such key"),
+        (["help", "xyzzy"], "unknown verb"),
     ],
 )
 def test_a_wrong_word_is_named_and_the_exit_code_is_two(project, words, says):
@@ -143,6 +153,10 @@ def test_a_wrong_word_is_named_and_the_exit_code_is_two(project, words, says):
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert says in err
+
+
+def test_help_about_a_verb_is_that_verbs_help():
+    assert call("help", "validate") == call("validate", "--help")
 
 
 def test_help_lists_every_verb_that_is_there_and_no_other():
