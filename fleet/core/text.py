@@ -155,12 +155,12 @@ class Redactor:
 
     def _long(self, line: str) -> tuple[str, str]:
         """The clean beginning of a line too long to hold, and the rest; only the line decides where."""
-        clean = []
-        while len(line) > _SEGMENT:
-            cut = line.rfind(" ", 0, _SEGMENT) + 1 or _SEGMENT
-            clean.append(self._clean(line[:cut]))
-            line = line[cut:]
-        return "".join(clean), line
+        clean, done = [], 0
+        while len(line) - done > _SEGMENT:
+            cut = line.rfind(" ", done, done + _SEGMENT) + 1 or done + _SEGMENT
+            clean.append(self._clean(line[done:cut]))
+            done = cut
+        return "".join(clean), line[done:]
 
     def _line(self, line: str, end: str) -> str:
         early, line = self._long(line)

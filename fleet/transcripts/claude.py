@@ -268,15 +268,13 @@ def _blocks(
     speaker = Role.USER if line.get("type") == "user" else Role.ASSISTANT
     if line.get("isMeta") is True:
         speaker = Role.SYSTEM  # the CLI's own words, in the user's place
-    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        if not isinstance(block, dict):
-            continue
+    for part in content if isinstance(content, list) else [content]:
+        block = part if isinstance(part, dict) else {"type": "text", "text": part}
         kind = block.get("type")
         if kind == "text":
-            role = Role.ERROR if failed else speaker
-            yield Entry(
-                at, role, content_text(block.get("text")), "", None, counts, model, ident, side, failed
-            )
+            role, text = Role.ERROR if failed else speaker, content_text(block.get("text"))
+            if text:
+                yield Entry(at, role, text, "", None, counts, model, ident, side, failed)
         elif kind in ("thinking", "redacted_thinking"):
             text = _text(block.get("thinking")) or "(not shown by the CLI)"
             yield Entry(at, Role.THINKING, text, "", None, counts, model, ident, side)

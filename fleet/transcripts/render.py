@@ -48,15 +48,20 @@ class Renderer:
     _told: tuple[str, Counts | None] = ("", None)
     _calls: dict[str, str] = field(default_factory=dict)  # tools that have not answered yet
 
-    def choose(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """What is to be shown, cleaned. Tokens stay only where they are news."""
+    def choose(self, entries: Iterable[Entry], *, brief: bool = False) -> Iterator[Entry]:
+        """What is to be shown, cleaned. Tokens stay only where they are news.
+
+        With `brief` the opening of what tools got and gave will do: the rest need not even be cleaned.
+        """
         view = self.view
         for entry in map(self._named, entries):
             if entry.role is Role.THINKING and not view.thinking:
                 continue
             if view.since is not None and (entry.at is None or entry.at < view.since):
                 continue
-            text = for_display(redact(entry.text, view.secrets)).strip("\n")
+            peek = brief and entry.role in (Role.TOOL, Role.RESULT)
+            text = entry.text[: _PEEK * 40] if peek else entry.text
+            text = for_display(redact(text, view.secrets)).strip("\n")
             more = for_display(redact(entry.more, view.secrets)) if entry.more else ""
             said = f"{_label(entry)} {text}".lstrip()
             if view.pattern and not view.pattern.search(f"{said}\n{more}" if view.tools else said):
@@ -82,7 +87,7 @@ class Renderer:
 
     def lines(self, entries: Iterable[Entry]) -> Iterator[str]:
         """Text, ready to print."""
-        for entry in self.choose(entries):
+        for entry in self.choose(entries, brief=not self.view.tools and self.view.pattern is None):
             yield from self._block(entry)
 
     def _block(self, entry: Entry) -> Iterator[str]:

@@ -145,6 +145,14 @@ def test_tools_shows_all_that_a_tool_was_given_but_no_secret(capsys, tmp_path):
     assert SECRET not in whole + text
 
 
+def test_words_of_any_shape_are_shown_and_no_empty_ones(capsys, tmp_path):
+    path = tmp_path / "s.jsonl"
+    content = ["a bare word", None, 3, {"type": "text", "text": ""}, {"type": "text", "text": "a block"}]
+    path.write_text(json.dumps({"type": "user", "sessionId": "s", "message": {"content": content}}))
+    lines = agentlog(capsys, "render", path)[1].splitlines()
+    assert [line[20:] for line in lines] == ["user      a bare word", "user      a block"]
+
+
 def test_grep_keeps_what_matches(capsys):
     _, out, _ = agentlog(capsys, "render", FIXTURES / "claude.jsonl", "--grep", "^Bash: |finished")
     assert [line[20:30].strip() for line in out.splitlines()] == ["tool", "assistant"]
