@@ -34,7 +34,7 @@ _ADVICE = "advisor_message"  # another model was asked on the way; the message's
 # A plain tuple, because a quarter of a million of them are made for a gigabyte.
 Advice = tuple[tuple[str, Four], ...]
 Line = tuple[str, str, str, str, Four, bool, Advice]
-Decode = Callable[[bytearray], Line | None]
+Decode = Callable[[memoryview], Line | None]
 
 
 def homes(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -60,10 +60,10 @@ def session_of(path: str) -> str:
     return os.path.basename(path).removesuffix(".jsonl")
 
 
-def lenient(raw: bytes | bytearray) -> Line | None:
+def lenient(raw: bytes | memoryview) -> Line | None:
     """Decode with the standard library, forgiving bytes that are not UTF-8 and odd types."""
     try:
-        data = json.loads(raw.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
+        data = json.loads(bytes(raw).decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
     except (ValueError, RecursionError):
         return None
     line, side = _speaker(data)
@@ -133,7 +133,7 @@ def quick() -> Decode:
     row_type = shape("row", *line_fields, ("isSidechain", bool, False), ("data", progress_row | None, None))
     decode: Callable[[Any], Any] = msgspec.json.Decoder(row_type).decode
 
-    def line(raw: bytearray) -> Line | None:
+    def line(raw: memoryview) -> Line | None:
         try:
             row = decode(raw)
         except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
     def feed(buffer: bytearray, end: int, offset: int) -> None:
         nonlocal known, name, far
         find, rfind, startswith = buffer.find, buffer.rfind, buffer.startswith
-        stop = -1
+        view, stop = memoryview(buffer), -1
         while (start := stop + 1) < end:
             stop = find(b"\n", start, end)
             if stop < 0:
@@ -196,7 +196,7 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
                 hit = find(_KEY, start, near + len(_KEY))
                 if hit < 0:
                     continue
-            raw = buffer[start:stop]
+            raw = view[start:stop]
             line = decode(raw)
             known = b""
             if line is None:

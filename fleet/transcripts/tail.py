@@ -97,7 +97,10 @@ class Tail:
                 self.offset += end
                 self.seal = bytes(buffer[max(0, end - _SEAL) : end])
             elif size == len(buffer):
-                buffer = bytearray(len(buffer) * 2)  # one line longer than the block; not kept afterwards
+                # One line longer than the block: a larger one, for this file only, and never both at once.
+                rest = os.fstat(handle).st_size - self.offset + 1
+                buffer = bytearray()
+                buffer = bytearray(max(size + 1, min(size * 2, rest)))
                 continue
             if size < len(buffer):  # the end of the file
                 if torn and size > end:
