@@ -98,9 +98,9 @@ class Tail:
                 self.seal = bytes(buffer[max(0, end - _SEAL) : end])
             elif size == len(buffer):
                 # One line longer than the block: a larger one, for this file only, and never both at once.
-                rest = os.fstat(handle).st_size - self.offset + 1
+                left = os.fstat(handle).st_size - self.offset + 1
                 buffer = bytearray()
-                buffer = bytearray(max(size + 1, min(size * 2, rest)))
+                buffer = bytearray(max(size + 1, min(size * 2, left)))
                 continue
             if size < len(buffer):  # the end of the file
                 if torn and size > end:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import tracemalloc
 
 import pytest
 
@@ -392,6 +393,20 @@ def test_a_line_longer_than_any_block_is_read_whole(tmp_path, fast):
     huge = claude_line("big").replace(b'"content":[]', b'"content":["' + b"x" * 5_000_000 + b'"]')
     path.write_bytes(claude_line("a") + huge + claude_line("b"))
     assert counted(path, "claude", fast=fast).total().output == 30
+
+
+def test_a_huge_line_takes_little_more_than_its_own_size(tmp_path):
+    path, size = tmp_path / "s.jsonl", 12_000_000
+    path.write_bytes(claude_line().replace(b'"content":[]', b'"content":["' + b"x" * size + b'"]'))
+    meter = Meter()
+    tracemalloc.start()
+    try:
+        meter.read_file(str(path), "claude")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert meter.ledger.total().output == 10
+    assert peak < 1.2 * size
 
 
 def test_codex_steps_are_dated_and_survive_a_total_that_starts_anew(tmp_path):
