@@ -59,6 +59,7 @@ DAILY: dict[str, float] = {
     "op_thaw": 5,
     "op_reset": 5,
     "op_send": 20,
+    "op_gives_up": 6,
 }
 
 

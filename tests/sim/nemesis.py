@@ -66,6 +66,8 @@ class Nemesis:
         self.machine.partial = 0
         self.machine.missing.clear()
         self.machine.tmux.unhang()
+        for agent in self.machine.living():
+            agent.human_finishes()
         server = self.machine.tmux.server
         for session in list(server.sessions.values()) if server else []:
             session.in_mode = False
@@ -307,6 +309,11 @@ class Nemesis:
 
     def op_reset(self, rng: Random) -> None:
         self._verb("reset", [self._one(rng)], rng)
+
+    def op_gives_up(self, rng: Random) -> None:
+        """Whoever does not run, whatever the watchdog thinks of it, is taken down."""
+        gone = [m for m in self.machine.members.values() if m.agent is None or not m.agent.alive]
+        self._verb("down", [rng.choice(gone)] if gone else [], rng)
 
     def op_send(self, rng: Random) -> None:
         self._verb("send", [self._one(rng)], rng)

@@ -166,6 +166,23 @@ def test_a_run_begun_after_a_window_was_ended_by_hand_may_arm_the_next_one():  #
     assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
 
 
+def test_a_time_of_day_that_passed_while_nobody_looked_is_not_tomorrows():  # I48
+    sim = story(Declared("a"), hours=3.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 600
+        one.rng = Picks(1)
+        one.limit()
+
+    at(sim, 500, lambda: sim.stop_watchdog(3000.0))
+    at(sim, 700, limited)
+    moods = []
+    at(sim, 4200, lambda: moods.append(agent(sim, "a").mood))
+    told(sim)
+    assert moods == [Mood.WORK]
+
+
 def test_what_a_probe_has_found_out_is_believed_though_a_mate_is_limited():  # I5
     sim = story(Declared("a", account="team"), Declared("b", account="team"), hours=1.5)
     at(sim, 300, lambda: limited_together(sim, 3000))

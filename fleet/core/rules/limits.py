@@ -104,9 +104,12 @@ def _named(case: Case) -> float | None:
 def _passed(case: Case, until: float | None) -> bool:
     """A bare time of day means its next occurrence after the banner came, which may have been before today.
 
-    Nobody armed a window while the agent was paused, or we were not there; its screen tells since when.
+    Nobody armed a window while the agent was paused, or we were not there; its screen tells since when, and
+    the terminal when it last printed anything: the banner is not younger than that.
     """
     shown = case.now.wall - (case.now.steady - case.memory.state_since)
+    if case.seen.pane is not None and case.seen.pane.activity:
+        shown = min(shown, case.seen.pane.activity)
     known = until is not None and case.memory.state == ScreenState.LIMITED
     return known and until is not None and shown <= until - DAY_S <= case.now.wall
 
