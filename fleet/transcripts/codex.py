@@ -24,6 +24,8 @@ from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
 KIND = "codex"
 # What a line must hold to say something about tokens or about who used them.
 _TELLING = (b'"token_count"', b'"turn_context"', b'"token_usage_record"', b'"compacted"')
+_SPOKEN = b'"response_item"'  # the type of most lines, and of all long ones: what was said and done
+_HEAD = 200  # bytes of a line that hold its type
 TREES = ("sessions", "archived_sessions")  # where a home keeps its rollouts
 _NOTHING = (0, 0, 0, 0)
 
@@ -103,13 +105,14 @@ class Thread:
         return self._feed
 
     def _feed(self, buffer: bytearray, end: int, offset: int) -> None:
-        start = 0
-        while start < end:
-            stop = buffer.find(b"\n", start, end)
+        find, stop = buffer.find, -1
+        while (start := stop + 1) < end:
+            stop = find(b"\n", start, end)
             stop = end if stop < 0 else stop
-            if not offset + start or any(buffer.find(word, start, stop) >= 0 for word in _TELLING):
+            if find(_SPOKEN, start, min(start + _HEAD, stop)) >= 0:
+                continue
+            if not offset + start or any(find(word, start, stop) >= 0 for word in _TELLING):
                 self._line(_object(buffer[start:stop]))
-            start = stop + 1
 
     def _line(self, line: dict[str, Any]) -> None:
         kind, payload = line.get("type"), _payload(line)
@@ -141,8 +144,7 @@ class Thread:
             return
         self.copied.clear()
         info = _dict(_payload(line).get("info"))
-        last = split(_dict(info.get("last_token_usage")))
-        if self.inherits and any(last):
+        if self.inherits and any(last := split(_dict(info.get("last_token_usage")))):
             a, b, c, d = last
         self.inherits = False
         self.model = _text(info.get("model")) or self.model
