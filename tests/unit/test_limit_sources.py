@@ -66,6 +66,28 @@ def test_a_source_without_a_number_takes_the_banners(until):
     assert made.until == (until + SLACK if until else NOW.wall + WD.limit_probe_fallback)
 
 
+WORDS = "You've hit your session limit · resets 3pm"
+DAY_S = 86_400.0
+
+
+@pytest.mark.parametrize("probed", [0.0, NOW.steady - 60])
+def test_the_banner_of_a_window_that_a_source_named_is_not_the_next_window(probed):
+    """A bare time of day reads as tomorrow's once it has passed; only the screen puts a glyph before it."""
+    over = limit(until=NOW.wall - 1, line=WORDS, source="hook", probed=probed, probes=1 if probed else 0)
+    look = seen(reading=reading("limited", line=f"⎿ {WORDS} (Europe", until=NOW.wall + DAY_S - 60, draft=""))
+    memory = replace(READY, state="limited", state_looks=9, limit=replace(over, named=NOW.wall - 1))
+    verdict = limits(case(memory, seen=look))
+    assert verdict.memory.limit.until < NOW.wall + WD.limit_probe_fallback + 1
+    assert "one probe" in verdict.reason or probed
+
+
+def test_other_words_are_another_window():
+    over = limit(until=NOW.wall - 1, line=WORDS, source="hook", named=NOW.wall - 1)
+    look = seen(reading=reading("limited", line="⎿ You've hit your weekly limit", until=NOW.wall + DAY_S))
+    verdict = limits(case(replace(READY, state="limited", state_looks=9, limit=over), seen=look))
+    assert verdict.memory.limit.until == NOW.wall + DAY_S + SLACK
+
+
 BY_WORDS = Signal(HIT, 100.0, "hook", until=1000.0, text="resets 3pm")
 BY_NUMBER = Signal(HIT, 99.5, "transcript", until=1017.0, text="resets 3pm", exact=True)
 

@@ -6,6 +6,8 @@ banner flickers by. What opens the window again early is the agent at work, not 
 
 from __future__ import annotations
 
+import re
+
 from fleet.core.actions import Press, Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Limit, Message
@@ -61,7 +63,11 @@ def noted(case: Case) -> Verdict | None:
     stands = alive and memory.state == ScreenState.LIMITED
     if limit is not None and not stands:
         return Verdict("its window is over", memory=replace(memory, limit=None, limit_hint=0.0))
-    if limit is None or seen.limit is not None or (seen.reading and seen.reading.line != limit.line):
+    if (
+        limit is None
+        or seen.limit is not None
+        or (seen.reading and not _is_same(seen.reading.line, limit.line))
+    ):
         return _arm(case) or _account(case)
     return _account(case)
 
@@ -269,15 +275,22 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
 def _is_another(case: Case, limit: Limit, reading: Reading) -> bool:
     """It went on by itself while nobody could look, and met the next limit: no probe is needed to know."""
     named = reading.state is ScreenState.LIMITED and (reading.until or 0.0) > case.now.wall
-    return named and not limit.probed and limit.source != OPERATOR and reading.line != limit.line
+    return named and not limit.probed and limit.source != OPERATOR and not _is_same(reading.line, limit.line)
+
+
+def _is_same(banner: str, known: str) -> bool:
+    """The same words, with or without the glyph that the screen puts before them, and as far as both go."""
+    one, other = (re.sub(r"^\W+", "", text) for text in (banner, known))
+    return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
     """The banner stands after the probe: a new one is believed, an old one only if its time is to come."""
-    if line == limit.line and limit.named > case.now.wall:
+    same = _is_same(line, limit.line)
+    if same and limit.named > case.now.wall:
         until = limit.named - case.watchdog.limit_reset_slack
     wall = case.now.wall
-    fresh = until is not None and until > wall and (line != limit.line or limit.named > wall)
+    fresh = until is not None and until > wall and (not same or limit.named > wall)
     verdict = _armed(case, until if fresh else None, line, "screen", parsed=fresh)
     if not fresh and limit.probes >= LOUD_AT:
         loud = ("agent.limit_without_reset", f"{limit.probes} probes without an end in sight: {line}")
