@@ -129,7 +129,8 @@ def test_on_the_users_own_server_nobody_sees_what_that_server_was_founded_with(m
     assert seen() == SHARES
     assert "TERM=" in environ(pids()["a"])  # what a terminal needs is not a stranger's
     assert "EDITOR=" not in environ(pids()["a"])
-    dog = environ(pids()["watchdog"])  # it hands out, so it holds what somebody may have, and no more
+    # it hands out, so it holds what somebody may have, and no more
+    dog = environ(p.json("status")["watchdog"]["pid"])
     assert "AGENT_MODEL_a" not in dog
     assert CANARIES["NOBODYS_PASSWORD"] not in dog
     assert CANARIES["B_ONLY_TOKEN"] in dog
