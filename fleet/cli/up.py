@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     _say_pointers(operator, specs, results, io)
     why = ""
     if not args.names or WATCHDOG in args.names:
-        why = start_watchdog(operator, io, wait=not args.no_wait)
+        why = start_watchdog(operator, io, wait=not args.no_wait, quiet=not args.names)
     elif _unattended(operator):
         io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
     states = {} if args.no_wait else wait_ready(fleet, [s for s in specs if _is_up(results, s)], args.timeout)
@@ -175,7 +175,7 @@ def _pardon(operator: Operator, names: Sequence[str]) -> None:
     pardon(operator, names)
 
 
-def start_watchdog(operator: Operator, io: Io, *, wait: bool) -> str:
+def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:
     """The supervisor, looking: "" or why not, which is said."""
     from fleet.world.operator import watchdog_argv
 
@@ -184,6 +184,8 @@ def start_watchdog(operator: Operator, io: Io, *, wait: bool) -> str:
         why = "it does not look; see `agents.py logs watchdog`"
     if why:
         io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
+    elif not quiet:
+        io.note("the watchdog runs")
     return why
 
 
@@ -284,7 +286,8 @@ def report(
         io.json({"ok": fine, "agents": rows})
         return 0 if fine else 1
     table = [(r["name"], r["result"], "ready" if r["ready"] else "NOT READY", r["detail"]) for r in rows]
-    io.table(("name", "up", "", "detail"), table)
+    if table:
+        io.table(("name", "up", "", "detail"), table)
     if not fine:
         io.note(f"look closer with: agents.py status --config {fleet.config_path}")
     return 0 if fine else 1
