@@ -75,6 +75,28 @@ def test_it_comes_up_unattended_and_takes_every_message_exactly_once_idle_or_bus
         assert len(posted) >= 2 * MANY, receipts
 
 
+def test_a_server_that_hangs_when_a_message_is_posted_gets_it_exactly_once(crew):
+    """I11: an answer that never came is looked up, not repeated, and nothing is typed on top."""
+    one = crew("opencode")
+    one.verb("up")
+    one.until(lambda: len(one.prompts("begin the work")) == 1, "the kickoff arrived")
+    one.settles()
+    one.verb("send", "a", "the first by its server")
+    one.settles()
+    os.kill(one.pid(), signal.SIGSTOP)
+    try:
+        one.verb("send", "a", "said into a silence", "--timeout", "9", check=False)
+    finally:
+        os.kill(one.pid(), signal.SIGCONT)
+    one.until(lambda: len(one.prompts("said into a silence")) == 1, "it arrived")
+    one.settles()
+    one.verb("send", "a", "and one more")
+    one.until(lambda: len(one.prompts("and one more")) == 1, "the next arrived")
+    story = "\n".join(max(one.prompts(), key=lambda row: len(row["said"]))["said"])
+    assert story.count("said into a silence") == 1
+    assert not one.events("agent.healed")
+
+
 def test_codex_says_itself_when_a_turn_is_over(crew):
     """Notified for this run only: the user's own files stay as they are."""
     one = crew("codex")

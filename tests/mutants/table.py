@@ -7,6 +7,7 @@ from dataclasses import dataclass
 RULES = "tests/unit/test_rules.py"
 REMEMBER = "tests/unit/test_remember.py"
 STORIES = "tests/sim/test_stories.py"
+POSTING = "tests/unit/test_posting.py"
 MATRIX = "tests/sim/test_kill_matrix.py"
 SERVER = "tests/tmux/test_tmux_server.py"
 PROCESSES = "tests/tmux/test_tmux_processes.py"
@@ -224,5 +225,26 @@ MUTANTS = (
         "        if spec.session not in found and pane is not None:\n",
         "        if False:\n",
         f"{STORIES}::test_a_renamed_session_is_neither_stopped_nor_started_twice",
+    ),
+    Mutant(
+        "posts again without asking for the name",
+        "fleet/world/mail.py",
+        "if letter.again and self._known(letter):",
+        "if False:",
+        f"{POSTING}::test_carried_again_it_arrives_exactly_once_whatever_became_of_the_first",
+    ),
+    Mutant(
+        "types what its server may have",
+        "fleet/core/rules/posting.py",
+        "if outcome is Posted.REFUSED:",
+        "if outcome in {Posted.REFUSED, Posted.UNSURE}:",
+        f"{POSTING}::test_a_lost_answer_is_asked_about_again_with_the_same_name_and_never_typed",
+    ),
+    Mutant(
+        "takes the words of an earlier program for the agent's",
+        "fleet/backends/layout.py",
+        "if self.header and self.header.match(line):",
+        "if False:",
+        "tests/unit/test_screen_variants.py::test_what_an_earlier_life_left_above_changes_nothing",
     ),
 )
