@@ -235,10 +235,12 @@ def head(lines: Iterator[dict[str, Any]]) -> tuple[str, str]:
 
 
 def entries(line: dict[str, Any]) -> Iterator[Entry]:
-    """The readable events of one line; types that nobody knows yet give none."""
-    kind = line.get("type")
-    line, side = _speaker(line)
-    kind, at = line.get("type", kind), clock(line.get("timestamp"))
+    """The readable events of one line; types that nobody knows yet give none.
+
+    Nor do the steps of a sub-agent that its parent repeats: its own file tells them.
+    """
+    kind, at = line.get("type"), clock(line.get("timestamp"))
+    side = line.get("isSidechain") is True
     message = line.get("message")
     if kind in ("user", "assistant") and isinstance(message, dict):
         yield from _blocks(line, message, at, side=side)
