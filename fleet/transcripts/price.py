@@ -28,6 +28,7 @@ class PriceBook:
         self._library = library
         self._known: dict[str, Price | None] = {}
         self._table: dict[str, Price] | None = None
+        self._date: object = None  # of the shipped table
         self.sources: set[str] = set()  # which places gave a price, for the line under a table
 
     def price(self, model: str) -> Price | None:
@@ -62,6 +63,7 @@ class PriceBook:
         table = self._shipped()
         for name in _spellings(model):
             if name in table:
+                self.sources.add(f"shipped table of {self._date}")
                 return table[name]
         return None
 
@@ -70,7 +72,7 @@ class PriceBook:
             with open(TABLE, "rb") as handle:
                 data = tomllib.load(handle)
             self._table = {name: Price(name, *rates) for name, rates in data["models"].items()}
-            self.sources.add(f"shipped table of {data['date']}")
+            self._date = data["date"]
         return self._table
 
     def _from_library(self, model: str) -> Price | None:

@@ -312,6 +312,14 @@ def test_the_library_and_the_shipped_table_agree():
     assert library.price("nobody-knows-1") is None
 
 
+def test_only_a_table_that_gave_a_price_is_named():
+    book = PriceBook(library=False)
+    assert book.price("mystery") is None
+    assert book.sources == set()
+    assert book.price(OPUS) is not None
+    assert [source.split(" of ")[0] for source in book.sources] == ["shipped table"]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
