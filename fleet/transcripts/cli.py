@@ -284,7 +284,6 @@ def _usage(args: argparse.Namespace) -> int:
 
     from fleet.transcripts.totals import jobs_for, own_places, remarks, report, summary
 
-    gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs
     prices = None
     if args.cost:
         from fleet.transcripts.price import PriceBook
@@ -299,7 +298,11 @@ def _usage(args: argparse.Namespace) -> int:
         raise Trouble(f"{unread[0]}: is no transcript that can be read")
     if not jobs:
         print("no transcript was found", file=sys.stderr)
-    document = summary(jobs, args.jobs, prices)
+    gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs
+    try:
+        document = summary(jobs, args.jobs, prices)
+    finally:
+        gc.enable()
     document["unread"] = unread
     if args.json:
         import json
