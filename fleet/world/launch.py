@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world.shell import fill, quote
@@ -105,6 +105,7 @@ def compose(
     session_id: str = "",
     settings_file: str = "",
     signals_dir: str = "",
+    held: Collection[str],
     notify: str = "",
     port: int = 0,
     key_file: str = "",
@@ -141,6 +142,7 @@ def compose(
         env=env,
         own_env=dict(agent.env),
         env_file=agent.env_file,
+        held=held,
         passed=(*backend.env_pass, *agent.env_pass),
         directory=agent.dir,
         clone=_clone(fleet, agent),
@@ -162,7 +164,9 @@ def _clone(fleet: Fleet, agent: AgentSpec) -> str:
     return f"[ -e {quote(agent.dir)} ] || {command} || exit 72"
 
 
-def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_names: frozenset[str]) -> str:
+def compose_service(
+    fleet: Fleet, service: ServiceSpec, *, run: str, held: Collection[str], server_names: frozenset[str]
+) -> str:
     """The launch script of a service: its command is the user's shell."""
     return _script(
         fleet,
@@ -172,6 +176,7 @@ def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_name
         env={},
         own_env=dict(service.env),
         env_file=service.env_file,
+        held=held,
         passed=service.env_pass,
         directory=service.dir,
         server_names=server_names,
@@ -180,7 +185,7 @@ def compose_service(fleet: Fleet, service: ServiceSpec, *, run: str, server_name
 
 
 def compose_watchdog(
-    fleet: Fleet, *, run: str, argv: Sequence[str], keeps: Iterable[str], server_names: frozenset[str]
+    fleet: Fleet, *, run: str, argv: Sequence[str], held: Collection[str], server_names: frozenset[str]
 ) -> str:
     """The launch script of the supervisor: it keeps the whole union, because it starts everybody else."""
     return _script(
@@ -191,7 +196,8 @@ def compose_watchdog(
         env={},
         own_env={},
         env_file="",
-        passed=keeps,
+        held=held,
+        passed=(),
         directory=fleet.project_dir,
         server_names=server_names,
         command=_KEEP_RUNNING.format(command=" ".join(quote(word) for word in argv)),
@@ -233,6 +239,7 @@ def _script(
     env: Mapping[str, str],
     own_env: Mapping[str, str],
     env_file: str,
+    held: Collection[str],
     passed: Iterable[str],
     directory: str,
     server_names: frozenset[str],
@@ -254,7 +261,7 @@ def _script(
         "AO_PYTHON": sys.executable,
     }
     given = {*env, *own_env}
-    unwanted = sorted(n for n in _unwanted(server_names, tuple(passed)) if n not in given)
+    unwanted = sorted(n for n in _unwanted(server_names, held, passed) if n not in given)
     parts = [
         "#!/bin/sh",
         f"# {name}: written anew at each start. To run it by hand: sh {quote(f'launch-{session}.sh')}",
@@ -335,14 +342,17 @@ def _exports(env: Mapping[str, str]) -> list[str]:
     return [f"export {name}={quote(value)}" for name, value in env.items() if _NAME.fullmatch(name)]
 
 
-def _unwanted(server_names: frozenset[str], passed: tuple[str, ...]) -> set[str]:
-    """Names the pane may have inherited and this agent must not see; a name in env_pass is wanted."""
-    allowed = (*BASE_NAMES, *PANE_NAMES, *passed)
-    inherited = {n for n in server_names if _NAME.fullmatch(n)}
-    never = {n for n in inherited if _matches(n, NEVER_NAMES)}
-    strangers = {n for n in inherited if not _matches(n, allowed)}
-    nesting = {n for n in ("TMUX", "TMUX_PANE", *NESTING_NAMES) if n not in passed}
-    return strangers | nesting | (never - set(passed))
+def _unwanted(server_names: frozenset[str], held: Collection[str], passed: Iterable[str]) -> set[str]:
+    """Names the pane may have inherited and this agent must not see.
+
+    Only what whoever starts it holds now is its own: a server may hold a key that its owner has given up.
+    What misleads a CLI is kept when env_pass names it to the letter, not by how its name begins.
+    """
+    named = {n for n in passed if _matches(n, (*NEVER_NAMES, *NESTING_NAMES))}
+    kept = set(held).difference(NESTING_NAMES) | named
+    ours = (*BASE_NAMES, *PANE_NAMES)
+    inherited = {n for n in server_names if _NAME.fullmatch(n) and not _matches(n, ours)}
+    return (inherited | {"TMUX", "TMUX_PANE", *NESTING_NAMES}) - kept
 
 
 def _pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:

@@ -239,7 +239,7 @@ class Operator:
             env = server_env(self.fleet, self.world.environ)
             run = self.world.draw()[:16]
             inherited = frozenset(env) | self.server.environment_names()
-            script = compose_watchdog(self.fleet, run=run, argv=argv, keeps=env, server_names=inherited)
+            script = compose_watchdog(self.fleet, run=run, argv=argv, held=env, server_names=inherited)
             path = self.house.path(f"launch-{session}.sh")
             self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
             self.records.save_run(Run(run, session, self.world.clock.wall(), why="up"))

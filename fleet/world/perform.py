@@ -146,9 +146,10 @@ class Performer:
         """Write everything the start needs; a Done says why it cannot be."""
         spec = order.spec
         identity = self.world.draw()[:16]
+        env = _share(fleet, spec, self.world.environ)
         try:
             if isinstance(spec, ServiceSpec):
-                script = compose_service(fleet, spec, run=identity, server_names=server_names)
+                script = compose_service(fleet, spec, run=identity, held=env, server_names=server_names)
                 run = Run(
                     identity,
                     spec.session,
@@ -166,7 +167,6 @@ class Performer:
             self.records.save_run(run)
         except NoPrompt as error:
             return Done(ok=False, why=str(error), fatal=True)
-        env = _share(fleet, spec, self.world.environ)
         return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
 
     def _agent_files(
@@ -227,6 +227,7 @@ class Performer:
             notify=program,
             port=port,
             key_file=key,
+            held=_share(fleet, agent, self.world.environ),
             server_names=server_names,
         )
         run = Run(

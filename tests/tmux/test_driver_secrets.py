@@ -22,6 +22,7 @@ CANARIES = {
     "NOBODYS_PASSWORD": "canary-for-nobody-0003",
 }
 FILED = "canary-from-a-file-0004"
+GIVEN_UP = "canary-that-nobody-holds-any-more-0005"
 
 
 def environ(pid: int) -> str:
@@ -38,7 +39,7 @@ SHARES = {
 
 def declare(p: Project) -> None:
     (p.root / "b.env").write_text(f"FILED_TOKEN={FILED}\n")
-    a = scripted(p, "a", more='env_pass = ["ANTHROPIC_API_KEY"]')
+    a = scripted(p, "a", more='env_pass = ["ANTHROPIC_API_KEY", "GIVEN_UP_KEY"]')
     b = scripted(p, "b", more='env_pass = ["B_ONLY_*"]\nenv_file = "b.env"')
     p.write(a + b + scripted(p, "c") + '[[service]]\nname = "s"\ncommand = "sleep 1000"\n')
 
@@ -54,7 +55,7 @@ def secretive(make) -> Project:
 def sees(pid: int) -> set[str]:
     """Which canaries a process of the project could read in its environment."""
     text = environ(pid)
-    return {value for value in (*CANARIES.values(), FILED) if value in text}
+    return {value for value in (*CANARIES.values(), FILED, GIVEN_UP) if value in text}
 
 
 def shares(p: Project) -> dict[str, set[str]]:
@@ -103,6 +104,7 @@ def users_server(tmp_path, monkeypatch):
     def tmux(*words: str) -> str:
         argv = ["tmux", "-S", socket, "-f", "/dev/null", *words]
         env = {**os.environ, **CANARIES, "AGENT_MODEL_a": "of-another-day", "EDITOR": "vi"}
+        env |= {"GIVEN_UP_KEY": GIVEN_UP}  # the shell of today has no such key
         return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
 
     (tmp_path / "sockets" / f"tmux-{os.getuid()}").mkdir(mode=0o700)

@@ -75,6 +75,7 @@ class Scene:
             self.backend,
             kickoff_file=str(kickoff),
             kickoff_bytes=len(self.kickoff.encode()),
+            held=launch.agent_env(self.agent, self.backend, self.inherited),
             server_names=self.server_names,
             **self.compose,
         )
@@ -217,9 +218,10 @@ def test_no_kickoff_is_no_argument(place):
 @pytest.mark.parametrize("shell", SHELLS)
 def test_an_agent_sees_what_it_may_and_nothing_else(place, shell):
     """T12, T11, R133: the server's union, less what is not this agent's."""
-    scene = Scene(place, env_pass=("MY_KEY", "MY_PROXY_*"))
+    scene = Scene(place, env_pass=("MY_KEY", "MY_PROXY_*", "CLAUDE_CODE_*"))
     scene.inherited = {
         "MY_KEY": "1", "MY_PROXY_URL": "2", "OTHER_KEY": "3", "CLAUDECODE": "1", "TMUX": "t",
+        "CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_USE_BEDROCK": "1",
         "TMUX_PANE": "%1", "AGENT_MODEL_builder": "m", "AO_RUN_ID": "stale", "HOME": "/h",
         "LC_ALL": "C.UTF-8",
     }  # fmt: skip
@@ -228,7 +230,9 @@ def test_an_agent_sees_what_it_may_and_nothing_else(place, shell):
     assert {k: env.get(k) for k in ("MY_KEY", "MY_PROXY_URL", "HOME", "LC_ALL")} == {
         "MY_KEY": "1", "MY_PROXY_URL": "2", "HOME": "/h", "LC_ALL": "C.UTF-8",
     }  # fmt: skip
-    assert not {"OTHER_KEY", "CLAUDECODE", "TMUX", "TMUX_PANE", "AGENT_MODEL_builder"} & env.keys()
+    hidden = {"OTHER_KEY", "CLAUDECODE", "TMUX", "TMUX_PANE", "AGENT_MODEL_builder"}
+    assert not {*hidden, "CLAUDE_CODE_ENTRYPOINT"} & env.keys()
+    assert env["CLAUDE_CODE_USE_BEDROCK"] == "1"
     places = {"AO_PROJECT_DIR", "AO_LOG_DIR", "AO_ENGINE", "AO_PYTHON"}
     ours = {k: v for k, v in env.items() if k.startswith("AO_") and k not in places}
     assert ours == {
@@ -304,7 +308,9 @@ def test_a_service_runs_the_users_command_in_its_directory(place, shell):
     scene = Scene(place)
     command = f"X=1; exec {place}/recorder $X 'a b'"
     service = ServiceSpec("logs", "t-logs", command, str(place / "work"), env=(("K", "v'$x"),))
-    script = launch.compose_service(scene.fleet, service, run="run-9", server_names=frozenset({"SECRET"}))
+    script = launch.compose_service(
+        scene.fleet, service, run="run-9", held=(), server_names=frozenset({"SECRET"})
+    )
     scene.inherited = {"SECRET": "s"}
     seen = scene.run(shell, script)
     assert (seen["argv"], seen["cwd"], seen["env"]["K"]) == (["1", "a b"], str(place / "work"), "v'$x")
@@ -321,7 +327,7 @@ def test_the_watchdog_keeps_what_it_must_hand_out_and_drops_one_off_overrides(pl
         scene.fleet,
         run="run-0",
         argv=[str(place / "recorder"), "--config", "it's.toml", "watchdog"],
-        keeps=["SOME_KEY", "RECORD"],
+        held=["SOME_KEY", "RECORD"],
         server_names=frozenset(scene.inherited),
     )
     seen = scene.run("dash", script, becomes=False)  # a shell stays, to start it again
