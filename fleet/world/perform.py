@@ -7,7 +7,7 @@ start needs are written before tmux is asked; what the operator wants is read on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.core.actions import Action, Keep, Paste, Post, Press, Remove, Signal, Start
@@ -161,7 +161,7 @@ class Performer:
                 why = self.world.preflight(fleet, spec)
                 if why:
                     return Done(ok=False, why=why, fatal=True)
-                run, script = self._agent_files(fleet, spec, order, identity, server_names)
+                run, script = self._agent_files(fleet, spec, order, identity, env, server_names)
             path = self.house.path(f"launch-{spec.session}.sh")
             self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
             self.records.save_run(run)
@@ -170,7 +170,13 @@ class Performer:
         return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
 
     def _agent_files(
-        self, fleet: Fleet, agent: AgentSpec, order: Order, identity: str, server_names: frozenset[str]
+        self,
+        fleet: Fleet,
+        agent: AgentSpec,
+        order: Order,
+        identity: str,
+        held: Collection[str],
+        server_names: frozenset[str],
     ) -> tuple[Run, str]:
         backend = fleet.backend_of(agent)
         store = self.house.store
@@ -227,7 +233,7 @@ class Performer:
             notify=program,
             port=port,
             key_file=key,
-            held=_share(fleet, agent, self.world.environ),
+            held=held,
             server_names=server_names,
         )
         run = Run(
