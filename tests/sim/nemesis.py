@@ -161,9 +161,12 @@ class Nemesis:
         self.machine.tmux.kill_server()
 
     def server_hang(self, rng: Random) -> None:
-        """SIGSTOP to the server, SIGCONT later."""
+        """SIGSTOP to the server, SIGCONT later; somebody sees that nothing moves and resets everybody."""
         self.machine.tmux.hang()
         self.machine.clock.after(rng.choice((3.0, 20.0, 300.0)), self.machine.tmux.unhang)
+        if rng.random() < 0.3:
+            everybody = list(self.machine.members.values())
+            self.machine.clock.after(2.0, lambda: self.over or self._verb("reset", everybody, rng))
 
     def tmux_partial(self, rng: Random) -> None:
         """The next answers end early."""
@@ -311,9 +314,12 @@ class Nemesis:
         self._verb("reset", [self._one(rng)], rng)
 
     def op_gives_up(self, rng: Random) -> None:
-        """Whoever does not run, whatever the watchdog thinks of it, is taken down."""
+        """Whoever does not run, whatever the watchdog thinks of it, is taken down, and forgiven later."""
         gone = [m for m in self.machine.members.values() if m.agent is None or not m.agent.alive]
-        self._verb("down", [rng.choice(gone)] if gone else [], rng)
+        if gone:
+            one = rng.choice(gone)
+            self._verb("down", [one], rng)
+            self.machine.clock.after(60.0, lambda: self.over or self._verb("reset", [one], rng))
 
     def op_send(self, rng: Random) -> None:
         self._verb("send", [self._one(rng)], rng)
