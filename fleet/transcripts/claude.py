@@ -17,6 +17,7 @@ from typing import Any
 from zlib import crc32
 
 from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
+from fleet.transcripts.entries import text_of as _text
 from fleet.transcripts.tail import Feed, Ident
 from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, number
 
@@ -105,10 +106,6 @@ def _advice(usage: dict[str, Any]) -> Advice:
 def _at_speed(model: str, speed: Any) -> str:
     """The fast mode of a model is billed as another one."""
     return f"{model}-fast" if speed == "fast" else model
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def quick() -> Decode:

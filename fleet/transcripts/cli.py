@@ -40,6 +40,9 @@ class Trouble(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 fine, 1 not as desired, 2 usage or config."""
     args = build_parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may be no text at all
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -317,5 +320,5 @@ def _usage(args: argparse.Namespace) -> int:
 
 
 def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as handle:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as handle:
         handle.write(text)

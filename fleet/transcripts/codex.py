@@ -18,6 +18,7 @@ from typing import Any
 
 from fleet.core.record import dataclass, field
 from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
+from fleet.transcripts.entries import text_of as _text
 from fleet.transcripts.tail import Feed
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
 
@@ -50,10 +51,6 @@ def _payload(line: dict[str, Any]) -> dict[str, Any]:
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def split(usage: dict[str, Any]) -> Four:

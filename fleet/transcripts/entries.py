@@ -58,10 +58,17 @@ def clock(value: Any) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def text_of(value: Any) -> str:
+    """A word of a record as text that can be written anywhere: JSON may hold halves of characters."""
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
 def day_of(value: Any) -> str:
     """The day of an instant in universal time, as its records are compared: by name."""
     if isinstance(value, str) and value.endswith("Z"):
-        return value[:10]
+        return text_of(value[:10])
     at = clock(value)
     try:
         return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

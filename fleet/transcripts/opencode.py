@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.core.record import dataclass, field
 from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
+from fleet.transcripts.entries import text_of as _text
 from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Source, number
 
 if TYPE_CHECKING:
@@ -58,10 +59,6 @@ def split(tokens: Any) -> Four:
     if given + output + write + read != total:  # else some provider told reasoning as part of its output
         output += reasoning
     return (given, output, write, read)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _object(raw: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fleet.transcripts.places import Wanted
 from fleet.transcripts.render import Renderer, View
 from fleet.transcripts.usage import Counts
 from tests.unit.test_tokens_cli import parsed
-from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
+from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 8
@@ -268,6 +268,29 @@ def test_usage_counts_a_file_given_twice_once(capsys, tmp_path):
     (tmp_path / "t.jsonl").symlink_to(path)
     document = json.loads(agentlog(capsys, "usage", path, path, tmp_path, "--json")[1])
     assert document["total"]["output"] == 7
+
+
+def test_halves_of_characters_and_names_that_are_no_text_break_nothing(capsys, tmp_path):
+    """JSON may spell what no encoding can write; so may the name of a file."""
+    odd = claude_line("m").replace(b"claude-opus-4-8", rb"mo\udc00del")
+    for old, new in ((b'"m"', rb'"m\ud800"'), (b'"r"', rb'"r\ud800"'), (b"2026-11-16", rb"2026-\ud800")):
+        odd = odd.replace(old, new)
+    path = tmp_path / os.fsdecode(b"s\xff.jsonl")
+    path.write_bytes(odd)
+    rollout = codex_line("turn_context", {"model": "m\ud800"}) + b"".join(list(codex_lines(1))[2:])
+    (tmp_path / "rollout.jsonl").write_bytes(
+        codex_line("session_meta", {"id": "\ud800", "cwd": "/"}) + rollout
+    )
+    (tmp_path / os.fsdecode(b"\xff.jsonl")).write_bytes(b"rubbish\n")
+    code, out, _ = agentlog(capsys, "usage", tmp_path, "--json")
+    assert code == 0
+    assert {name: counts["output"] for name, counts in json.loads(out)["by_model"].items()} == {
+        "mo?del": 10,
+        "m?": 1,
+    }
+    assert agentlog(capsys, "usage", tmp_path)[0] == 0
+    assert agentlog(capsys, "render", path, "--html", tmp_path / "page.html")[0] == 0
+    assert agentlog(capsys, "render", path)[0] == 0
 
 
 def test_usage_of_nothing_is_nought_and_of_rubbish_an_error(capsys, tmp_path):
