@@ -136,6 +136,8 @@ class Layout:
             end = self._take_composer(lines, composer, parts)
         elif self._asks(lines):
             end = self._take_dialog(lines, parts)
+        if self.header and any(self.header.match(line) for line in lines[end:]):
+            return parts  # it greets in a dialog: nothing above is its own
         parts.live = [block for block in self._blocks(lines, end) if block.kind is not Kind.QUEUED]
         return parts
 
@@ -223,6 +225,12 @@ class Layout:
         for i in range(len(lines) - 1, -1, -1):
             if self.open and self.open.match(lines[i]) and not self._between_choices(lines, i):
                 top = end = i
+                break
+            if self.header and self.header.match(lines[i]):
+                top = end = i
+                break
+            if self.hint and i < len(lines) - HINT_REACH and self.hint.match(lines[i]):
+                top = end = i + 1  # the keys of an older dialog
                 break
             choice = self.option and self.option.match(lines[i])
             if self.start and not choice and lines[i] and (begun := self.start.match(lines[i])):

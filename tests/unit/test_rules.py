@@ -286,9 +286,18 @@ def test_a_run_of_another_backend_is_put_right_though_nobody_declares_that_one()
     assert identity(case(memory, seen=seen(proc=ProcView(expected=True)))) is None
 
 
-def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words():
+@pytest.mark.parametrize(
+    "words",
+    [
+        "No conversation found with session ID: u",
+        "ERROR: No saved session found with ID u. Run `codex resume` without an ID",
+        "Error: Session not found: ses_u",
+        "Error: Session ID u is already in use.",
+    ],
+)
+def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(words):
     memory = replace(NOT_READY, run=replace(READY.run, resumed=True, conversation="u"))
-    look = seen(pane=dead(1), survivors=0, last_words="No conversation found with session ID: u")
+    look = seen(pane=dead(1), survivors=0, last_words=words)
     verdict = heal(case(memory, seen=look))
     assert verdict.memory.bad_resumes == 2
     assert "agent.resume_id_set_aside" in [kind for kind, _ in verdict.events]

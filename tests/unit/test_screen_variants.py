@@ -56,8 +56,9 @@ def test_what_an_earlier_life_left_above_changes_nothing(cli):
     """I6: also above a fresh start and above a first dialog."""
     dice = random.Random(cli)
     mine = [c for c in CAPTURES if c.cli == cli]
+    others = [c for c in mine if c.dialog != "login"]  # without its last lines it is no dialog any more
     for capture in (c for c in mine if c.state not in LIFELESS and c.dialog not in WHOLE):
-        for other in dice.sample(mine, min(8, len(mine))):
+        for other in dice.sample(others, min(8, len(others))):
             above = other.text.rstrip("\n").split("\n")[:-8]  # without its composer
             got = verdict(capture, "\n".join([*above, "", capture.text]))
             assert got == verdict(capture, capture.text), (capture.name, "below", other.name)

@@ -35,7 +35,10 @@ NEVER = (
         "log in or set the key",
     ),
 )
-BAD_ID = re.compile(r"(?i)no conversation found with session id|session id .{1,80} is already in use")
+BAD_ID = re.compile(
+    r"(?i)no (?:conversation|saved session) found with (?:session )?id|session not found: ses_"
+    r"|session id .{1,80} is already in use"
+)
 BAD_ID_TRIES = 2
 REFUSED_MODEL = "model"  # what a profile calls the pattern of a CLI that will not have the model
 EXIT_NOT_FOUND = 127
