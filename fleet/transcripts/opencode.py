@@ -45,7 +45,9 @@ def connect(path: str) -> sqlite3.Connection:
     import sqlite3
     from urllib.parse import quote
 
-    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_PATIENCE_S)
+    connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_PATIENCE_S)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # one bad row must not hide the rest
+    return connection
 
 
 def split(tokens: Any) -> Four:

@@ -121,6 +121,15 @@ def test_opencode_messages_whose_session_is_gone_still_count(database):
     assert counted(path, "opencode").total() == Counts(1400, 110, 0, 800)
 
 
+def test_opencode_rows_that_are_no_text_hide_nothing(database):
+    path, connection = database
+    names = "rowid, id, session_id, time_created, time_updated, data"  # it comes first
+    row = "-1, 'msg_bad', (select id from session), 1, 1, cast(x'7bff' as text)"
+    connection.execute(f"insert into message ({names}) values ({row})")
+    connection.commit()
+    assert counted(path, "opencode").total() == Counts(1400, 110, 0, 800)
+
+
 def opencode_message(ident, **over):
     tokens = {"input": 100, "output": 10, "reasoning": 5, "cache": {"read": 50, "write": 7}}
     return {"id": ident, "sessionID": "ses_1", "role": "assistant", "modelID": "m", "tokens": tokens, **over}
