@@ -135,8 +135,9 @@ class Layout:
         elif composer and not self._is_choice(lines, composer[1]):
             end = self._take_composer(lines, composer, parts)
         elif self._asks(lines):
-            end = self._take_dialog(lines, parts)
-        if self.header and any(self.header.match(line) for line in lines[end:]):
+            top, end = self._dialog_span(lines)
+            parts.dialog = "\n".join(lines[top:])
+        if parts.dialog and self.header and any(self.header.match(line) for line in lines[end:]):
             return parts  # it greets in a dialog: nothing above is its own
         parts.live = [block for block in self._blocks(lines, end) if block.kind is not Kind.QUEUED]
         return parts
@@ -219,29 +220,22 @@ class Layout:
         parts.draft = "" if self.placeholder and self.placeholder.fullmatch(draft) else draft
         return top
 
-    def _take_dialog(self, lines: list[str], parts: Parts) -> int:
-        """Below its upper edge, or below the last block, stands the dialog. Returns where content ends."""
-        top = end = 0
+    def _dialog_span(self, lines: list[str]) -> tuple[int, int]:
+        """Where an open dialog begins, and where the content above it ends."""
         for i in range(len(lines) - 1, -1, -1):
-            if self.open and self.open.match(lines[i]) and not self._between_choices(lines, i):
-                top = end = i
-                break
-            if self.header and self.header.match(lines[i]):
-                top = end = i
-                break
-            if self.hint and i < len(lines) - HINT_REACH and self.hint.match(lines[i]):
-                top = end = i + 1  # the keys of an older dialog
-                break
-            choice = self.option and self.option.match(lines[i])
-            if self.start and not choice and lines[i] and (begun := self.start.match(lines[i])):
-                boxed = begun.lastgroup == Kind.BAR
-                # A block may go on over some lines; the dialog may follow without a gap.
-                top, end = (
-                    (self._first_of_run(lines, i),) * 2 if boxed else (i + 1, self._paragraph(lines, i))
-                )
-                break
-        parts.dialog = "\n".join(lines[top:])
-        return end
+            line = lines[i]
+            edge = self.open and self.open.match(line) and not self._between_choices(lines, i)
+            if edge or (self.header and self.header.match(line)):
+                return i, i
+            if self.hint and i < len(lines) - HINT_REACH and self.hint.match(line):
+                return i + 1, i + 1  # the keys of an older dialog
+            choice = self.option and self.option.match(line)
+            begun = self.start.match(line) if self.start and line and not choice else None
+            if begun and begun.lastgroup == Kind.BAR:
+                return (self._first_of_run(lines, i),) * 2
+            if begun:  # a block may go on over some lines; the dialog may follow without a gap
+                return i + 1, self._paragraph(lines, i)
+        return 0, 0
 
     def _between_choices(self, lines: list[str], i: int) -> bool:
         return bool(self.option and any(self.option.match(line) for line in lines[max(i - 9, 0) : i]))
