@@ -125,7 +125,7 @@ def _verb(*words: str) -> Callable[[Arena, Operator, str], object]:
 
 KINDS: dict[str, tuple[int, Callable[[Arena, Operator, str], object]]] = {
     "up": (8, _verb("up", "--no-wait")),
-    "down": (4, _verb("down")),
+    "down": (3, _verb("down")),
     "restart": (2, _verb("restart", "--no-wait")),
     "pause": (3, _verb("pause")),
     "unpause": (3, _verb("unpause")),
@@ -133,15 +133,15 @@ KINDS: dict[str, tuple[int, Callable[[Arena, Operator, str], object]]] = {
     "send": (1, _verb("send", "words for nobody else", "--timeout", "0.1")),
     "status": (3, lambda arena, *_: arena.verb("status", "--json")),
     "explain": (1, _verb("explain")),
-    "attach": (1, _verb("attach", "--print")),
+    "attach": (2, _verb("attach", "--print")),
     "down of all": (1, lambda arena, *_: arena.verb("down")),
-    "lose": (8, lambda arena, _operator, name: arena.lose(name)),
-    "create": (8, lambda arena, operator, name: arena.create(operator, name)),
-    "screen": (12, lambda arena, operator, name: arena.show(operator, name)),
-    "remove": (12, lambda arena, operator, _: operator.server.remove([arena.ref()])),
-    "paste": (12, lambda arena, operator, _: operator.server.paste(arena.ref(), "rm -r $(words)")),
-    "press": (12, lambda arena, operator, _: operator.server.press(arena.ref(), ["C-c"])),
-    "retire": (4, lambda _arena, operator, _name: operator.server.retire()),
+    "lose": (12, lambda arena, _operator, name: arena.lose(name)),
+    "create": (14, lambda arena, operator, name: arena.create(operator, name)),
+    "screen": (24, lambda arena, operator, name: arena.show(operator, name)),
+    "remove": (24, lambda arena, operator, _: operator.server.remove([arena.ref()])),
+    "paste": (24, lambda arena, operator, _: operator.server.paste(arena.ref(), "rm -r $(words)")),
+    "press": (24, lambda arena, operator, _: operator.server.press(arena.ref(), ["C-c"])),
+    "retire": (8, lambda _arena, operator, _name: operator.server.retire()),
 }
 
 
