@@ -28,8 +28,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = load_fleet(args, io)
     path = os.path.join(fleet.log_dir, "events.jsonl")
     since = _since(args.since)
-    if not os.path.exists(path) and not args.follow:
-        raise Fail(f"there are no events yet: {path} does not exist", hint="agents.py up")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        if not args.follow:
+            raise Fail(f"there are no events yet: {path} does not exist", hint="agents.py up") from None
     from fleet.journal import events
     from fleet.world.files import RealDisk
 

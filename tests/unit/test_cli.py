@@ -332,6 +332,13 @@ def test_a_missing_log_is_exit_one_with_the_path(project):  # T17
     assert "state/logs/t-clean.log" in err
 
 
+def test_events_that_cannot_be_read_are_not_called_none(project):
+    assert "there are no events yet" in call("events")[2]
+    (project / "state").write_text("a file where a directory should be")
+    code, _, err = call("events")
+    assert (code, "Not a directory" in err) == (1, True)
+
+
 def test_control_sequences_are_taken_out_unless_asked_for(log):
     log.write_bytes(b"\x1b[31mred\x1b[0m\r\n10%\r20%\rdone\r\n\xff\n")
     assert call("logs", "builder")[1] == "red\ndone\n\ufffd\n"
