@@ -125,7 +125,10 @@ class Project:
         """Nothing of ours outlives the test, whatever the test did."""
         self._end_watchdog()  # first: it outlives its server, and would found another one
         runs = self.runs()
+        server = self.tmux("list-sessions", "-F", "#{pid}").split()[:1]
         self.tmux("kill-server")
+        for pid in map(int, server):
+            self._end_server(pid)
         survivors = ProcTable().stop_all([(0, run) for run in runs], grace=1.0)
         socket = resolve_socket(self.socket)
         if os.path.exists(socket):
@@ -142,6 +145,16 @@ class Project:
             return
         os.kill(told["pid"], 9)
         until(lambda: (now := procfs.row(told["pid"])) is None or now.zombie or now.start != told["start"])
+
+    def _end_server(self, pid: int) -> None:
+        """By force if need be: tmux 3.3a may wait for ever for a control client whose reader was killed."""
+        row = procfs.row(pid)
+        deadline = time.monotonic() + 1.0
+        while row is not None and time.monotonic() < deadline:
+            time.sleep(0.02)
+            row = now if (now := procfs.row(pid)) is not None and now.start == row.start else None
+        if row is not None and not row.zombie:
+            os.kill(pid, 9)
 
     def runs(self) -> list[str]:
         """Run ids on record, and those that processes of this project carry."""
