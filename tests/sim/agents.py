@@ -323,8 +323,8 @@ class SimAgent:
         self.account.known = self.clock.t
         self.limit()
 
-    def limit(self, *, probed: bool = True) -> None:
-        """The banner, in one of its spellings. A person who tries it as well moves no cadence of ours."""
+    def limit(self, *, probed: bool = False) -> None:
+        """The banner, in one of its spellings. Who tries it beside us moves no cadence of ours."""
         if probed or self.mood is not Mood.LIMIT:
             self.refused = self.clock.t
         printed = self.account.printed

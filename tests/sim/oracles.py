@@ -205,7 +205,9 @@ class Oracles:
         """Must the watchdog know of this mood by now? Not if clocks or people came in between."""
         if agent.noticed < NOTICED_TICKS or self.machine.clock.t - agent.since < NOTICED_S:
             return False
-        return self.excuses.jumped < agent.since - 3600 and self.excuses.touched[agent.name] < agent.since
+        # what a banner names cannot be known once the clock was moved under it
+        since = min(agent.since, agent.account.known) if agent.mood is Mood.LIMIT else agent.since
+        return self.excuses.jumped < since - 3600 and self.excuses.touched[agent.name] < agent.since
 
     def _justified(self, member: Member, agent: SimAgent, what: str) -> None:
         """I5 I7 I16 I23 I36: a living agent is only stopped for a reason that is true."""

@@ -166,6 +166,23 @@ def test_a_run_begun_after_a_window_was_ended_by_hand_may_arm_the_next_one():  #
     assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
 
 
+def test_a_limit_that_a_person_met_before_our_probe_did_is_believed():  # I5 I12
+    sim = story(Declared("a", account="team"), Declared("b", account="team", wake=600.0), hours=3.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = sim.machine.clock.wall() // 60 * 60 + 600
+        one.account.until = one.account.printed + 3000  # it will not be lifted when the banner says
+        one.rng = Picks(-2)
+        one.limit()
+        one.human_types("please also look at")
+
+    at(sim, 300, limited)
+    at(sim, 1500, lambda: agent(sim, "a").submit())
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+
+
 def test_a_time_of_day_that_passed_while_nobody_looked_is_not_tomorrows():  # I48
     sim = story(Declared("a"), hours=3.0)
 

@@ -435,6 +435,12 @@ def test_a_structured_report_arms_at_once():
     assert limits(case(seen=seen(limit=told))).memory.limit.source == "hook"
 
 
+def test_a_banner_that_goes_on_to_name_an_end_is_another():
+    nameless = replace(PROBED.limit, line="You've hit your limit", parsed=False)
+    verdict = limits(case(replace(PROBED, limit=nameless), seen=seen(reading=BANNER)))
+    assert verdict.memory.limit.until == NOW.wall + 3600 + 45
+
+
 def test_an_operator_may_forbid_the_resume():
     quiet = replace(AGENT, resume_on_reset=False)
     verdict = limits(case(OPEN, agent=quiet, seen=seen(reading=OLD)))

@@ -66,7 +66,7 @@ def noted(case: Case) -> Verdict | None:
     if (
         limit is None
         or seen.limit is not None
-        or (seen.reading and not _is_same(seen.reading.line, limit.line))
+        or (seen.reading and not _is_same(seen.reading.line, limit))
     ):
         return _arm(case) or _account(case)
     return _account(case)
@@ -200,13 +200,13 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
     alive = pane is not None and not pane.dead
     if alive and memory.state == ScreenState.IDLE and any(m.kind in BEGINNING for m in memory.outbox):
         return _clear(case, "a new run begins after it")
-    if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
-        return None  # the typing rule delivers it; a limited agent may be typed to now
     if alive and reading is not None and _is_another(case, limit, reading):
         if memory.state_looks < LOOKS:
             text = f"another limit banner, looking once more: {reading.line}"
             return Verdict(text, hold=True, detail=Detail.LIMITED, wake_at=now + 0.5)
         return _armed(case, reading.until, reading.line, "screen", parsed=True)
+    if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
+        return None  # the typing rule delivers it; a limited agent may be typed to now
     if isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
         return Verdict(text, hold=True, detail=Detail.LIMITED)
@@ -273,20 +273,25 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
 
 
 def _is_another(case: Case, limit: Limit, reading: Reading) -> bool:
-    """It went on by itself while nobody could look, and met the next limit: no probe is needed to know."""
+    """It went on while nobody looked, or a person tried it, and met the next limit: that needs no probe."""
     named = reading.state is ScreenState.LIMITED and (reading.until or 0.0) > case.now.wall
-    return named and not limit.probed and limit.source != OPERATOR and not _is_same(reading.line, limit.line)
+    return named and limit.source != OPERATOR and not _is_same(reading.line, limit)
 
 
-def _is_same(banner: str, known: str) -> bool:
-    """The same words, with or without the glyph that the screen puts before them, and as far as both go."""
-    one, other = (re.sub(r"^\W+", "", text) for text in (banner, known))
+def _is_same(banner: str, limit: Limit) -> bool:
+    """The same words, with or without the glyph that the screen puts before them, and as far as both go.
+
+    One that named no end is another as soon as it goes on and names one.
+    """
+    one, other = (re.sub(r"^\W+", "", text) for text in (banner, limit.line))
+    if not limit.parsed:
+        return one == other
     return bool(one and other) and (one.startswith(other) or other.startswith(one))
 
 
 def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
     """The banner stands after the probe: a new one is believed, an old one only if its time is to come."""
-    same = _is_same(line, limit.line)
+    same = _is_same(line, limit)
     if same and limit.named > case.now.wall:
         until = limit.named - case.watchdog.limit_reset_slack
     wall = case.now.wall
