@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -32,6 +33,9 @@ WHO = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
 }
+
+
+ODD = ("a b", "$(touch x) `y`", "ünïcødé 漢字", "tab\tand  spaces", "#{pane_id} %H \\n", "-- --dash")
 
 
 def run(where, *words, stdin=None):
@@ -701,3 +705,29 @@ def test_only_files_that_matter_wake_the_loop(repos, watch):
     assert f"{builder}/.git/refs/remotes/origin/main" in paths
     assert f"{builder}/.git/refs/heads/main" in paths
     assert not any(os.path.isdir(p) for p in paths)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_is_what_another_reader_of_git_says_it_is(tmp_path, seed):
+    """GitPython over the same random repository: merges, odd subjects, equal dates."""
+    import git as other
+
+    rng = Random(seed)
+    run(tmp_path, "init", "-q", "-b", "main")
+    base = commit(tmp_path, "first")
+    for n in range(12):
+        if rng.random() < 0.25:
+            run(tmp_path, "checkout", "-q", "-b", f"side{n}")
+            commit(tmp_path, f"claim(side{n}): {rng.choice(ODD)}")
+            run(tmp_path, "checkout", "-q", "main")
+            run(tmp_path, "merge", "-q", "--no-ff", "-m", f"review(side{n}): merged", f"side{n}")
+        commit(tmp_path, f"{rng.choice(['claim', 'review', 'note'])}(p{n}): {rng.choice(ODD)}")
+    tip = run(tmp_path, "rev-parse", "HEAD")
+    done = subprocess.run(git.history_command(str(tmp_path), base, tip), capture_output=True, check=False)
+    ours = git.parse_history(base, tip, done.returncode, done.stdout)
+    repo = other.Repo(tmp_path)
+    try:
+        theirs = {c.hexsha: str(c.summary) for c in repo.iter_commits(f"{base}..{tip}")}
+    finally:
+        repo.close()
+    assert {c.hash: c.subject for c in ours.commits} == theirs

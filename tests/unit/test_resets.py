@@ -6,9 +6,10 @@ import os
 import random
 import time as clock
 import zoneinfo
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from dateutil import parser
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,30 @@ def berlin(text: str, *, now: float = NOW, zone: str = "Europe/Berlin") -> str |
 def test_a_banner_names_this_instant(text, expected):
     """T71."""
     assert berlin(text) == expected
+
+
+DATED = (
+    "%b %d, %Y %I:%M %p",
+    "%B %d, %Y %H:%M",
+    "%d %b %Y %H:%M",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%A, %B %d, %Y %I:%M %p",
+)
+
+
+@given(
+    st.sampled_from(DATED),
+    st.datetimes(datetime(2026, 11, 17), datetime(2027, 10, 1)),  # noqa: DTZ001  local, an offset is added
+    st.integers(-12 * 4, 14 * 4),
+)
+def test_a_dated_form_is_what_dateutil_reads_where_that_reads_it_well(form, local, quarters):
+    """Somebody else's eyes on the same text: months, days, noon and midnight, and the sign of an offset."""
+    text = local.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=15 * quarters))).strftime(form)
+    theirs = parser.parse(text, default=datetime(2026, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")))
+    assert parse_reset(f"resets {text}", now=NOW, zone="Europe/Berlin") == pytest.approx(theirs.timestamp())
 
 
 @pytest.mark.parametrize(
