@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
+import sys
 
 from fleet.cli.common import ENGINE, Fail, Io
 
@@ -40,8 +42,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     for path, new in done:
         io.print(f"{'wrote' if new else 'kept '}  {os.path.join(args.dir, path)}")
     config = os.path.join(args.dir, "agents.toml") if args.dir != "." else ""
-    option = f"--config {config} " if config else ""
-    io.print(f"\nnext: agents.py {option}up, then agents.py {option}status")
+    called = sys.argv[0] if sys.argv[0].endswith("agents.py") else "agents.py"
+    command = shlex.join([called, "--config", config] if config else [called])
+    io.print(f"\nnext: {command} up, then {command} status")
     return 0
 
 

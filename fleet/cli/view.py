@@ -31,6 +31,8 @@ def disk_trouble(path: str) -> str:
         disk = os.statvfs(path)
     except OSError:
         return ""  # not made yet, or not on this system
+    if not os.path.isdir(path):
+        return f"{path}: is not a directory: nothing can be recorded there; move it away, or change log_dir"
     if disk.f_flag & os.ST_RDONLY:
         return f"{path}: the file system is read-only: nothing can be recorded, so nothing is healed"
     if disk.f_blocks and not disk.f_bavail:
