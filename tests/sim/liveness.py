@@ -62,18 +62,22 @@ class Liveness:
         lasted = self._lasted(agent.since)
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
-        stalled = agent.mood in STALLED and member.watch == "heal+stall"
+        # inside its account's window nothing is done to it (I5): not even a reboot
+        stalled = agent.mood in STALLED and member.watch == "heal+stall" and not self._limited(member)
         patient = self._spent or agent.children > 0  # for all we know they are at work
         if stalled and lasted > (BUDGET + MENDED if patient else MENDED):
             fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
         if agent.mood is Mood.LIMIT:
             self._must_resume(member, agent)
 
+    def _limited(self, member: Member) -> bool:
+        mates = [m for m in self._machine.members.values() if m.account is member.account]
+        return any(m.agent is not None and m.agent.alive and m.agent.mood is Mood.LIMIT for m in mates)
+
     def _must_return(self, member: Member) -> None:
         self._dead.setdefault(member.name, self._machine.clock.t)
         lasted = self._lasted(self._dead[member.name])
-        mates = [m for m in self._machine.members.values() if m.account is member.account]
-        limited = any(m.agent is not None and m.agent.alive and m.agent.mood is Mood.LIMIT for m in mates)
+        limited = self._limited(member)
         until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
         waits = limited or until + PROBED > self._machine.clock.wall()
         if not waits and lasted > (BUDGET if self._spent else HEALED):
