@@ -35,6 +35,7 @@ class Liveness:
         self._spent = False
         self._peace_wall = 0.0
         self._dead: dict[str, float] = {}
+        self._held: dict[str, float] = {}  # when its account was last limited
 
     def begin(self) -> None:
         """Peace begins now."""
@@ -62,8 +63,10 @@ class Liveness:
         lasted = self._lasted(agent.since)
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
-        # inside its account's window nothing is done to it (I5): not even a reboot
-        stalled = agent.mood in STALLED and member.watch == "heal+stall" and not self._limited(member)
+        if self._limited(member):  # inside its account's window nothing is done to it (I5), not even a reboot
+            self._held[member.name] = self._machine.clock.t
+        lasted = min(lasted, self._lasted(self._held.get(member.name, 0.0)))
+        stalled = agent.mood in STALLED and member.watch == "heal+stall"
         patient = self._spent or agent.children > 0  # for all we know they are at work
         if stalled and lasted > (BUDGET + MENDED if patient else MENDED):
             fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
