@@ -18,6 +18,7 @@ WINDOW_S, STARTS_MAX = 900.0, 10  # five crashes and five clean exits
 FLEET_MINUTE = 10
 SERVER_S = 300.0  # after the loss of a server more starts are fine
 DOGS_S = 10.0
+ENTER_S = 2.0  # from a person's Enter to the agent's record of it
 SETTLE_S = 0.5  # between a verb's last effect and its return lies no promise; after it, one
 PARDONS = frozenset({"up", "reset", "restart"})
 
@@ -129,11 +130,21 @@ def messages_arrive_once(story: Story) -> Found:
 
 
 def a_persons_words_stay_their_own(story: Story) -> Found:
-    """I12: a draft is submitted by its writer, whole and alone, or not at all."""
+    """I12: a draft is submitted by its writer, whole and alone, or not at all.
+
+    Who begins to write behind words of ours that stand there, in the moment in which we typed them, and then
+    presses Enter, has submitted both: that is their own doing.
+    """
     said = {d["text"] for d in story.deeds if d["kind"] == "human_draft"}
+    entered = [d for d in story.deeds if d["kind"] == "human_enter"]
     for name, told in story.received.items():
         for message in told:
-            if "HUMAN" in message["text"] and message["text"] not in said:
+            text = message["text"]
+            own = any(
+                d["agent"] == name and text.endswith(d["text"]) and 0 <= message["at"] - d["t"] < ENTER_S
+                for d in entered
+            )
+            if "HUMAN" in text and text not in said and not own:
                 yield f"I12: {name} was given a person's words mixed with others: {message['text']!r}"
 
 

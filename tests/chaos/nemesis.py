@@ -158,6 +158,7 @@ class Nemesis:
 
         def enter() -> None:
             if self.arena.pane_pid(name) == pid:
+                self.arena.deed("human_enter", name, text=text)
                 self.arena.tmux("send-keys", "-t", self._session(name), "Enter")
 
         self.arena.later(self.rng.uniform(2, 6), enter)

@@ -68,6 +68,16 @@ BROKEN = {
             received={"a": [{"kind": "message", "text": "HUMAN wordsNOTE 1"}]},
         ),
     ),
+    "submitted for a person": (
+        "I12",
+        story(
+            deeds=[
+                {"kind": "human_draft", "agent": "a", "text": "HUMAN words"},
+                {"kind": "human_enter", "agent": "a", "text": "HUMAN words", "t": 9.0},
+            ],
+            received={"a": [{"kind": "message", "text": "NOTE 1HUMAN words", "at": 5.0}]},
+        ),
+    ),
     "healed too often": ("I21", story(events=HEALS)),
     "the fleet too often": ("I21", story(events=[event(n, "agent.healed", f"x{n}") for n in range(11)])),
     "back after down": (
@@ -111,6 +121,13 @@ FINE = {
     "started after the limit": story(events=[LIMITED, event(RESET + 1, "agent.started", "a", run="r")]),
     "the operator wanted it": story(
         events=[LIMITED, event(50, "agent.started", "a", run="r")], verbs=[verb("restart", 48, 51, "a")]
+    ),
+    "a person wrote on behind our words and submitted both": story(
+        deeds=[
+            {"kind": "human_draft", "agent": "a", "text": "HUMAN words"},
+            {"kind": "human_enter", "agent": "a", "text": "HUMAN words", "t": 9.0},
+        ],
+        received={"a": [{"kind": "message", "text": "NOTE 1HUMAN words", "at": 9.2}]},
     ),
     "a person typed": story(ears={"a": "HUMAN words 3\n"}),
     "said again to another run": story(
