@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -178,6 +179,7 @@ def run(argv: Sequence[str], io: Io) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Never a traceback: every way to end is an exit code and, if need be, a sentence."""
+    warnings.simplefilter("ignore", FutureWarning)  # what a pattern like [[a] will mean to a later Python
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
