@@ -2,13 +2,15 @@
 
 A file that does not parse is looked at once more a second later (editors truncate before they write)
 and otherwise reported once, while the last good one stays in force. One that lost more than half of
-its agents must stay that way for a minute. What a running fleet cannot follow is refused.
+its agents, or breaks off in the middle of a table, must stay that way for a minute: whoever writes it may
+not be done. What a running fleet cannot follow is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from stat import S_ISLNK
@@ -22,6 +24,8 @@ CAP = 256 << 10
 SETTLE_S = 1.0
 SHRUNK_S = 60.0
 LEAST_LOST = 2
+# Where a file was cut: not where a table or a comment begins, which is how people shorten one.
+_CUT = re.compile(rb"(?<!\n)[^\n]|(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*[^\s#\[]")
 
 Parse = Callable[[str, str], Fleet]
 
@@ -43,6 +47,7 @@ class Reloader:
         self._parse = parse
         self._stat: FileStat | None = None
         self._digest = ""
+        self._good = b""  # the bytes in force
         self._told = ""
         self._suspect: tuple[str, float] = ("", 0.0)  # digest we do not believe yet, since when (mono)
         self.fleet: Fleet | None = None
@@ -74,32 +79,36 @@ class Reloader:
         except (ConfigError, UnicodeDecodeError) as error:
             lines = error.lines() if isinstance(error, ConfigError) else [f"{self._path}: not UTF-8: {error}"]
             return self._wait_or_reject(digest, "; ".join(lines[:5]))
-        return self._weigh(fleet, digest)
+        return self._weigh(fleet, digest, raw)
 
-    def _weigh(self, fleet: Fleet, digest: str) -> News:
+    def _weigh(self, fleet: Fleet, digest: str, raw: bytes) -> News:
         old = self.fleet
         if old is not None:
             for key in ("session_prefix", "log_dir", "tmux_socket", "project_id"):
                 if getattr(old, key) != getattr(fleet, key):
                     why = f"{key} was changed under a running fleet: `down` with the old file, then `up`"
                     return self._reject(why)
-            lost = len({a.name for a in old.agents} - {a.name for a in fleet.agents})
-            if lost >= LEAST_LOST and lost * 2 > len(old.agents):
-                since = self._since(digest)
-                waited = self._world.clock.mono() - since
-                if waited < SHRUNK_S:
-                    self.again_in = SHRUNK_S - waited
-                    return self._tell(
-                        "config.shrunk",
-                        f"{lost} of {len(old.agents)} agents are gone from the file;"
-                        f" believed in {SHRUNK_S - waited:.0f} s",
-                    )
+            why = self._shrunk(old, fleet, raw)
+            waited = self._world.clock.mono() - self._since(digest) if why else SHRUNK_S
+            if waited < SHRUNK_S:
+                self.again_in = SHRUNK_S - waited
+                return self._tell("config.shrunk", f"{why}; believed in {SHRUNK_S - waited:.0f} s")
         self.fleet, self._digest, self._suspect = fleet, digest, ("", 0.0)
+        self._good = raw
         recovered = bool(self.problem)
         self.problem, self._told = "", ""
         return News(
             "config.recovered" if recovered else "config.loaded", f"{len(fleet.agents)} agents, {digest}"
         )
+
+    def _shrunk(self, old: Fleet, new: Fleet, raw: bytes) -> str:
+        """Why this may be half of a file, though it can be read; empty if nothing speaks for it."""
+        lost = len({a.name for a in old.agents} - {a.name for a in new.agents})
+        if lost >= LEAST_LOST and lost * 2 > len(old.agents):
+            return f"{lost} of {len(old.agents)} agents are gone from the file"
+        if self._good.startswith(raw) and _CUT.match(self._good, len(raw)):
+            return f"the file ends {len(self._good) - len(raw)} bytes before the end it had"
+        return ""
 
     def _accept_again(self) -> News:
         self._suspect = ("", 0.0)

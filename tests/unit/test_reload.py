@@ -177,9 +177,38 @@ def test_the_minute_begins_anew_with_every_other_content():
 
 def test_half_of_the_agents_may_go_at_once():
     e = Editor()
-    e.save(HEAD + agents("a", "b"))
+    e.save(HEAD + agents("b", "d"))
     assert e.look().event == "config.loaded"
-    assert e.names == ["a", "b"]
+    assert e.names == ["b", "d"]
+
+
+def test_the_beginning_of_the_file_that_was_may_be_a_write_that_is_not_done():
+    """I36: a last key lost on the way would otherwise start its agent with another life."""
+    e = Editor()
+    text = GOOD + "resume = true\n"
+    e.save(text)
+    assert e.look().event == "config.loaded"
+    e.save(GOOD)
+    said = e.look()
+    assert said.event == "config.shrunk"
+    assert "ends 14 bytes before" in said.reason
+    assert e.reloader.fleet.agents[-1].resume
+    assert e.look(SHRUNK_S).event == "config.recovered"
+    assert not e.reloader.fleet.agents[-1].resume
+    e.save(text)
+    assert e.look().event == "config.loaded"
+
+
+REMOVED = ("[[agent]]\nname = \"e\"\nkind = \"persistent\"\nprompt = \"x\"\n", "# the end\n", "\n\n")
+
+
+@pytest.mark.parametrize("tail", REMOVED)
+def test_a_table_or_a_remark_at_the_end_may_go_at_once(tail):
+    """T24: that is how people take an agent out."""
+    e = Editor(GOOD + "\n" + tail)
+    e.save(GOOD + "\n")
+    assert e.look().event in {"config.loaded", ""}
+    assert not e.reloader.problem
 
 
 @pytest.mark.parametrize(
