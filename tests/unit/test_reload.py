@@ -199,7 +199,7 @@ def test_the_beginning_of_the_file_that_was_may_be_a_write_that_is_not_done():
     assert e.look().event == "config.loaded"
 
 
-REMOVED = ("[[agent]]\nname = \"e\"\nkind = \"persistent\"\nprompt = \"x\"\n", "# the end\n", "\n\n")
+REMOVED = ('[[agent]]\nname = "e"\nkind = "persistent"\nprompt = "x"\n', "# the end\n", "\n\n")
 
 
 @pytest.mark.parametrize("tail", REMOVED)
