@@ -35,6 +35,7 @@ DONE_BY_ACTS = (
     "stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run", "bad_resumes",
 )  # fmt: skip
 TAIL_OF = 400  # characters of a long text in which its end is found
+WHOLE = 4000  # characters of a text that is known whole: then a person's words before it are seen as theirs
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class Deeds:
         return self.ages.now().steady - now.steady > OLD_S
 
     def _with_tails(self, memory: AgentMemory) -> AgentMemory:
-        """A text that lies in a file is known on the screen by its end, like any other."""
+        """A text that lies in a file is known on the screen like any other: a long one by its end."""
         if all(m.tail or not m.file for m in memory.outbox):
             return memory
         return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
@@ -144,9 +145,10 @@ class Deeds:
         if message.tail or not message.file:
             return message
         try:
-            return replace(message, tail=tail_of(self.performer.text_of(message)[-TAIL_OF:]))
+            text = self.performer.text_of(message)
         except OSError:
             return message
+        return replace(message, tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
 
     def _act(self, spec: Spec, action: Action, now: Moment) -> None:
         message: Message | None = None

@@ -360,8 +360,8 @@ class Performer:
         return "" if there else f"{action.expects} is not in the pane any more"
 
     def text_of(self, message: Message) -> str:
-        """The words of a message, from its file where it has one."""
-        if not message.file:
+        """The words of a message, from its file where they are not known yet."""
+        if message.text or not message.file:
             return message.text
         return self.world.disk.read(message.file, 8 << 20).decode("utf-8", "replace").rstrip("\n")
 

@@ -9,6 +9,7 @@ import pytest
 from fleet.core.actions import Paste, Press
 from fleet.core.case import ProcView
 from fleet.core.memory import Status
+from fleet.core.rules.outbox import tail_of
 from fleet.core.rules.typing import receipts
 from fleet.core.seen import Proc
 from fleet.world.perform import Performer
@@ -138,3 +139,28 @@ def test_a_text_that_a_predecessor_died_before_typing_is_typed_and_one_that_was_
     verdict = receipts(case(replace(memory, state="idle"), backend=DECLARED, seen=look))
     assert says in verdict.reason
     assert verdict.action is None
+
+
+LONG = "\n".join(f"line {n} of a long text" for n in range(60))
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "draft", "ours"),
+    [
+        ("look at it", "", "look at it", True),
+        ("look at it", "", "please also look at it", False),
+        ("look at it", "/wake.md", "look at it", True),
+        ("look at it", "/wake.md", "please also look at it", False),  # a wake over a person's first words
+        ("", "/kickoff.txt", "line 58 of a long text line 59 of a long text", True),  # too long to be known whole
+        (LONG, "", "[Pasted text #1 +59 lines]", True),
+        (LONG, "", "[Pasted Content 1500 chars] of a long text", True),
+        (LONG, "", "please also [Pasted text #1 +59 lines]", False),
+        ("", "/kickoff.txt", "[Pasted ~60 lines]", True),
+    ],
+)
+def test_only_our_own_words_are_submitted(text, file, draft, ours):
+    """I12: also where a person began to write in the very moment in which we typed."""
+    sent = replace(message(), text=text, file=file, tail=tail_of(text or LONG))
+    memory = replace(READY, outbox=(replace(sent, status=Status.TYPED, run=REF.run, at=NOW.steady - 5.0),))
+    verdict = receipts(case(memory, backend=DECLARED, seen=seen(reading=reading("idle", draft=draft))))
+    assert isinstance(verdict.action, Press) == ours

@@ -7,6 +7,8 @@ work (unless its profile says that it queues), or onto a line where a person has
 
 from __future__ import annotations
 
+import re
+
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message, Status
@@ -31,7 +33,7 @@ HOURLY = 20
 HOUR_S = 3600.0
 HEAD = 60  # characters by which a prompt is told from another
 CUT = 400  # a source may cut a prompt off after this many
-PASTED = ("[Pasted", "Pasted text", "[Pasted Content")  # composers fold long pastes
+_FOLDED = re.compile(r"\[Pasted[^\]]*\]?|Pasted text\S*")  # composers fold long pastes
 
 
 def receipts(case: Case) -> Verdict | None:
@@ -160,10 +162,11 @@ def _is_ours(message: Message, draft: str | None) -> bool:
     """Does the composer hold what we typed, or the end of it, and nothing of anybody else's?"""
     if not draft or not message.tail:
         return False
-    flat, tail = "".join(draft.split()), "".join(message.tail.split())
-    if message.folds and any(p in draft for p in PASTED):
-        return True
-    return flat.endswith(tail) and (not message.text or "".join(message.text.split()).endswith(flat))
+    flat, tail, text = ("".join(words.split()) for words in (draft, message.tail, message.text))
+    if message.folds and _FOLDED.search(draft):
+        left = "".join(_FOLDED.sub("", draft).split())
+        return not left or not text or left in text
+    return flat.endswith(tail) and (not text or text.endswith(flat))
 
 
 def _is_receipt(message: Message, arrived: str) -> bool:
