@@ -151,7 +151,7 @@ LONG = "\n".join(f"line {n} of a long text" for n in range(60))
         ("look at it", "", "please also look at it", False),
         ("look at it", "/wake.md", "look at it", True),
         ("look at it", "/wake.md", "please also look at it", False),  # a wake over a person's first words
-        ("", "/kickoff.txt", "line 58 of a long text line 59 of a long text", True),  # too long to be known whole
+        ("", "/kickoff.txt", "line 58 of a long text line 59 of a long text", True),
         (LONG, "", "[Pasted text #1 +59 lines]", True),
         (LONG, "", "[Pasted Content 1500 chars] of a long text", True),
         (LONG, "", "please also [Pasted text #1 +59 lines]", False),
