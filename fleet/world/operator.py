@@ -37,6 +37,7 @@ HOLD_S = 120.0
 SOFT_STOP_S = 5.0
 WATCHDOG_STOP_S = 5.0
 TERMINAL_S = 2.0
+STARTING_S = 10.0  # a session of the watchdog that is younger is left to take its lock
 Spec = AgentSpec | ServiceSpec
 
 
@@ -234,8 +235,10 @@ class Operator:
         if watchdog_holder(self.house.state_dir) is not None:
             return ""
         session = self.fleet.watchdog_session
-        pane = self.panes().get(session)
         with self.world.lock():
+            pane = self.panes().get(session)
+            if pane is not None and not pane.dead and self.world.clock.wall() - pane.created < STARTING_S:
+                return ""  # somebody else's `up` was faster, and it has not taken its lock yet
             env = server_env(self.fleet, self.world.environ)
             run = self.world.draw()[:16]
             inherited = frozenset(env) | self.server.environment_names()

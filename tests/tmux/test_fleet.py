@@ -186,6 +186,11 @@ def test_an_override_is_for_one_start_and_is_said(make):
     assert "model" in p.row("a")["drift"]
 
 
+def taken(p, name):
+    """What it was told after its kickoff, at rest or, queued, at work."""
+    return [m["text"] for m in p.received(name) if m["kind"] in {"message", "queued"}]
+
+
 def test_messages_arrive_exactly_and_once(make):
     """I11: byte for byte, with the receipts to match."""
     p = make("")
@@ -194,8 +199,7 @@ def test_messages_arrive_exactly_and_once(make):
     texts = ["plain words", "semi;colon;", "' and \" and $(x) `y` #{z} #(w)", "-n leading dash", "ünï ✓ 漢字"]
     for text in texts:
         assert p.json("send", "one", text)["ok"]
-    got = [m["text"] for m in p.received("one") if m["kind"] == "message"]
-    assert got == texts
+    assert taken(p, "one") == texts
     long = "\n".join(f"line {n} of a long message" for n in range(200))
     done = subprocess.run(
         [sys.executable, str(ENGINE / "agents.py"), "send", "one", "-", "--config", str(p.config)],
@@ -206,7 +210,7 @@ def test_messages_arrive_exactly_and_once(make):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [m["text"] for m in p.received("one") if m["kind"] == "message"][-1] == long
+    assert taken(p, "one")[-1] == long
 
 
 def test_a_message_works_without_a_watchdog_and_fails_honestly(make):
