@@ -143,6 +143,7 @@ class Events:
         self._secrets = tuple(secrets)
         self._seq = 0
         self._size = -1  # the file as we left it; -1: never looked
+        self._lead = b""  # what must come first, if that was in the middle of a line
         self._waiting: deque[bytes] = deque(maxlen=WAITING_MAX)
 
     def record(
@@ -176,7 +177,7 @@ class Events:
             found = self._disk.stat(self.path)
             size = found.size if found else 0
             if size == self._size:
-                return size, b""
+                return size, self._lead
             raw = self._disk.read(self.path, _READ_CAP) if size else b""
         except OSError:
             return self._size, b"\n"
@@ -197,7 +198,7 @@ class Events:
                 size = 0
             self._disk.append(self.path, data, sync=sync)
         except OSError as error:
-            self._size = -1
+            self._size, self._lead = self._torn_at(), b"\n"
             self.trouble = (
                 f"{self.path}: {error.strerror or error}; {len(self._waiting)} records wait in memory"
             )
@@ -207,7 +208,15 @@ class Events:
             return
         self._waiting.clear()
         self.trouble = ""
-        self._size = size + len(data)
+        self._size, self._lead = size + len(data), b""
+
+    def _torn_at(self) -> int:
+        """How large a write that failed left the file; -1 when that cannot be seen either."""
+        try:
+            found = self._disk.stat(self.path)
+        except OSError:
+            return -1
+        return found.size if found and found.size else -1
 
     def _rotate(self) -> None:
         for number in range(KEEP - 1, 0, -1):
