@@ -226,6 +226,23 @@ def test_a_limit_that_came_while_nothing_could_be_recorded_is_not_probed():  # I
     assert agent(sim, "a").mood is Mood.WORK
 
 
+def test_what_a_person_says_at_the_end_of_a_window_does_not_wait_behind_a_wake():  # I48
+    sim = story(Declared("a", "opal", wake=1800.0), hours=2.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 600
+        one.rng = Picks(0)
+        one.limit()
+
+    at(sim, 1900, limited)  # the wake of the thirtieth minute still waits: it was at work
+    at(sim, 2100, lambda: sim.verb("send", ["a"], Random(1)))
+    moods = []
+    at(sim, 2700, lambda: moods.append(agent(sim, "a").mood))
+    told(sim)
+    assert moods == [Mood.WORK]
+
+
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
     at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))

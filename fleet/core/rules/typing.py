@@ -95,7 +95,7 @@ def _first(case: Case, waiting: list[Message]) -> Message:
     """What already stands in the composer goes before anything else; a limited agent is only probed."""
     draft = case.seen.reading.draft if case.seen.reading is not None else None
     standing = next((m for m in waiting if _is_ours(m, draft)), None)
-    probe = next((m for m in waiting if m.kind == "probe"), None) if case.memory.limit is not None else None
+    probe = next((m for m in waiting if _probes(case, m)), None) if case.memory.limit is not None else None
     return standing or probe or waiting[0]
 
 
