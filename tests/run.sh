@@ -2,7 +2,7 @@
 # Everything that must hold before a change is shared, on a fresh machine too.
 #
 #   tests/run.sh                 lint, types, unit, a quick simulation, contract and tmux tests
-#   tests/run.sh lint | unit | contract | tmux | live [pytest options]
+#   tests/run.sh lint | unit | contract | tmux | live | long [pytest options]
 #   tests/run.sh sim [--seeds N --hours H --first S]
 #   tests/run.sh chaos [--minutes N --seed S]
 #   tests/run.sh all             the default, then live and the long simulation
@@ -164,7 +164,8 @@ PYTHON
 
 everything() {
   step lint lint
-  step tests suite unit sim contract tmux
+  # The simulated days first: they only compute, while the others mostly wait.
+  step tests suite sim unit contract tmux -- -m "not long"
 }
 
 set_up
@@ -175,13 +176,15 @@ case $what in
   all)
     everything
     step live suite live
+    step long suite tmux -- -m long
     [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
     ;;
   lint) step lint lint ;;
   unit | contract | tmux | live | examples) step "$what" suite "$what" -- "$@" ;;
+  long) step long suite tmux -- -m long "$@" ;;
   sim) step sim sim "$@" ;;
   chaos) step chaos chaos "$@" ;;
-  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, chaos, examples or all" ;;
+  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, long, chaos, examples or all" ;;
 esac
 step leaks leaks
 

@@ -24,7 +24,7 @@ from fleet.world.ports import Launch
 from tests.tmux.inside import verb
 from tests.tmux.project import Project
 
-pytestmark = pytest.mark.tmux
+pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 OPERATIONS = 1000
 OURS = ("build", "run", "x", "test", "test-2")  # the last two are each other's danger

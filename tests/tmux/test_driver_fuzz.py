@@ -19,7 +19,7 @@ from fleet.config.keys import BY_SECTION, SECTIONS
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE
 
-pytestmark = pytest.mark.tmux
+pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 EXAMPLE = tomllib.loads((ENGINE / "agents.example.toml").read_text())
 KEYS = sorted(

@@ -35,7 +35,7 @@ from fleet.world.server import server_of
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE, Project, until
 
-pytestmark = pytest.mark.tmux
+pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 Table = dict[str, Any]
 
