@@ -19,7 +19,7 @@ from fleet.world.files import RealDisk
 from fleet.world.waker import nudge
 from tests.tmux.project import Project, until
 
-pytestmark = pytest.mark.tmux
+pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 MORTAL = Path(__file__).with_name("mortal.py")
 STARTS = ("start.intent", "start.remove", "start.create", "start.created")
