@@ -176,12 +176,12 @@ case $what in
   all)
     everything
     step live suite live
-    step long suite tmux -- -m long
+    step long suite sim tmux -- -m long
     [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
     ;;
   lint) step lint lint ;;
   unit | contract | tmux | live | examples) step "$what" suite "$what" -- "$@" ;;
-  long) step long suite tmux -- -m long "$@" ;;
+  long) step long suite sim tmux -- -m long "$@" ;;
   sim) step sim sim "$@" ;;
   chaos) step chaos chaos "$@" ;;
   *) die "unknown part $what: lint, unit, sim, contract, tmux, live, long, chaos, examples or all" ;;

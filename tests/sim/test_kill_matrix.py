@@ -53,6 +53,7 @@ def test_the_scene_ends_well_when_nothing_fails():
 
 
 @pytest.mark.sim
+@pytest.mark.long
 @pytest.mark.parametrize("offset", range(STRIDE))
 def test_a_watchdog_killed_at_any_port_call_loses_and_repeats_nothing(offset):
     for call in range(1 + offset, points(), STRIDE * 3):
