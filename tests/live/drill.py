@@ -272,13 +272,18 @@ class Drill:
         return self.becomes("main", lambda r: r.state == "limited" and not r.dialog, 5)
 
     def quits(self) -> bool:
-        for _ in range(2):
+        for _ in range(2):  # the first key may only call off what it would do by itself after the limit
             for key in self.backend.quit_keys:
                 self.panes.press("main", key)
                 time.sleep(0.3)
-            if self.becomes("main", lambda r: r.state in {"dead", "shell"}, 8):
+            if self.becomes("main", self.is_over, 8):
                 return True
         return False
+
+    def is_over(self, reading: Reading) -> bool:
+        # tmux 3.3a may miss that a child ended until another one of its own does.
+        self.panes.tmux("run-shell", "-b", "true")
+        return reading.state in {"dead", "shell"}
 
     def resumes(self) -> bool:
         identity = self.conversation()
@@ -332,6 +337,21 @@ class Drill:
             ).fetchone()
         return str(row[0]) if row else ""
 
+    def show(self, step: str) -> None:
+        """What stood there when a step failed: the end of it here, the whole in AO_LIVE_KEEP."""
+        keep = os.environ.get("AO_LIVE_KEEP")
+        for pane in ("main", "asking", "again"):
+            screen = self.panes.screen(pane)
+            if not screen.strip():
+                continue
+            tail = [line.rstrip() for line in screen.splitlines() if line.strip()][-12:]
+            print(f"-- {self.cli}, pane {pane}:", *tail, sep="\n   ", file=sys.stderr)
+            if keep:
+                os.makedirs(keep, exist_ok=True)
+                name = f"{self.cli}-{step}-{pane}.txt".replace(" ", "-")
+                with open(os.path.join(keep, name), "w", encoding="utf-8") as file:
+                    file.write(screen)
+
     def close(self) -> None:
         self.panes.close()
         self.home.close()
@@ -357,15 +377,7 @@ def run(cli: str, report: Callable[[Result], None] = lambda _: None) -> list[Res
                 results.append(result)
                 report(result)
                 if not ok:
-                    for pane in ("main", "asking", "again"):
-                        drill.home.write(
-                            f"failed/{name}-{pane}.txt".replace(" ", "-"), drill.panes.screen(pane)
-                        )
-                    keep = os.environ.get("AO_LIVE_KEEP")
-                    if keep:
-                        import shutil
-
-                        shutil.copytree(os.path.join(root, "failed"), keep, dirs_exist_ok=True)
+                    drill.show(name)
         finally:
             drill.close()
     return results
