@@ -171,17 +171,12 @@ class _Loop:
         return ""
 
     def _move_back_in(self) -> None:
-        """Write the state back as we last knew it, and begin new logs where the old ones are gone."""
+        """The new state directory becomes what the old one was."""
+        from fleet.world.keepsakes import move_back_in
+
         fleet, house = self.dog.reloader.fleet, self.dog.house
         assert fleet is not None, "open() came first"
-        count = self.disk.restore()
-        for folder in (house.path("agents"), house.path("runs"), house.path("signals"), house.logs_dir):
-            self.disk.make_dir(folder)
-        sessions = [*(s.session for s in fleet.members), fleet.watchdog_session]
-        lost = [s for s in sessions if not os.path.lexists(f"{house.logs_dir}/{s}.log")]
-        for session in lost:
-            self.disk.touch(f"{house.logs_dir}/{session}.log")
-        self.tmux.log_again(lost)
+        count = move_back_in(fleet, house, self.disk, self.tmux)
         self.waker.reopen()
         self.homeless = False
         house.events.record("state.restored", reason=f"{count} files were written back")

@@ -1,23 +1,29 @@
 """The state directory as we last knew it, in memory: a `git clean -fdx` by an agent must not end a night.
 
-Every file of the directory that is read or written through this disk is remembered, the small ones whole.
-Whoever finds the directory gone can have it back as it was, but for what nobody needs twice.
+What the watchdog remembers by, and what the operator wants, is kept as it was last read or written: the small
+files of the directory itself, of agents/ and of runs/. Requests, receipts and signals are not: they are said
+once, and whoever left them may have taken them back.
 """
 
 from __future__ import annotations
 
 import os
 
+from fleet.core.model import Fleet
 from fleet.world.files import FILE_MODE, RealDisk
+from fleet.world.speaker import Speaker
+from fleet.world.world import House
 
 LARGEST = 64 << 10  # a long kickoff is history once its agent runs
+PLACES = ("", "agents", "runs")
+JOURNAL = ".jsonl"  # grows by appending: what was read of it is soon old
 
 
 class KeepingDisk(RealDisk):
     """The real disk; `restore` writes back what is missing below `root`."""
 
     def __init__(self, root: str) -> None:
-        self._root = root + os.sep
+        self._places = {os.path.join(root, name).rstrip("/") for name in PLACES}
         self._kept: dict[str, bytes] = {}
 
     def read(self, path: str, cap: int = 1 << 20) -> bytes:
@@ -47,5 +53,19 @@ class KeepingDisk(RealDisk):
         return len(missing)
 
     def _keep(self, path: str, data: bytes) -> None:
-        if path.startswith(self._root) and len(data) <= LARGEST:
+        folder = os.path.dirname(path)
+        if folder in self._places and len(data) <= LARGEST and not path.endswith(JOURNAL):
             self._kept[path] = data
+
+
+def move_back_in(fleet: Fleet, house: House, disk: KeepingDisk, tmux: Speaker) -> int:
+    """The state as we last knew it, and new logs where the old ones are gone; how many files came back."""
+    count = disk.restore()
+    for folder in (house.path("agents"), house.path("runs"), house.path("signals"), house.logs_dir):
+        disk.make_dir(folder)
+    sessions = [*(s.session for s in fleet.members), fleet.watchdog_session]
+    lost = [s for s in sessions if not os.path.lexists(f"{house.logs_dir}/{s}.log")]
+    for session in lost:
+        disk.touch(f"{house.logs_dir}/{session}.log")
+    tmux.log_again(lost)
+    return count

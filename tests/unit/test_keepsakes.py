@@ -42,10 +42,13 @@ def test_what_was_removed_stays_away_and_what_was_moved_comes_back_under_its_new
     assert swept(tmp_path, disk) == (1, {"state/new": b"old"})
 
 
-def test_what_is_still_there_is_not_touched_and_what_is_large_or_elsewhere_not_kept(tmp_path, disk):
+def test_what_is_still_there_is_not_touched_and_what_is_large_elsewhere_or_said_once_not_kept(tmp_path, disk):
     disk.write(str(tmp_path / "state" / "small"), b"ours")
     disk.write(str(tmp_path / "state" / "large"), b"x" * (LARGEST + 1))
     disk.write(str(tmp_path / "beside"), b"elsewhere")
+    disk.make_dir(str(tmp_path / "state" / "requests"))
+    disk.write(str(tmp_path / "state" / "requests" / "1.json"), b"said once, and taken back by who said it")
+    disk.write(str(tmp_path / "state" / "intents.jsonl"), b"old")
     (tmp_path / "state" / "small").write_bytes(b"a verb's, newer")
     assert disk.restore() == 0
     assert (tmp_path / "state" / "small").read_bytes() == b"a verb's, newer"
