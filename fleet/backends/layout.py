@@ -6,6 +6,7 @@ trailing blanks:
   open, composer, close   the composer: an edge above, its first line (group `draft` is what was typed), an
                           edge below. Without `close` it is the last composer line with only chrome below it
   inside                  instead of `open`: every line of the composer (group `draft`); the last is a label
+  folded                  what the composer shows in place of a long paste
   placeholder             a whole draft that is the CLI's own hint
   overlay                 the title of a window drawn over everything else; what is typed goes there
   hint, option            the key line under a dialog; the choice that its cursor points at

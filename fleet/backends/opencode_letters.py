@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 
+USER = "opencode"  # goes with the password of its server
 _TICKS = 4096  # of opencode's clock, a millisecond
 _BITS = 48
 _REST = 7  # bytes: fourteen characters

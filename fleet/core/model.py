@@ -71,6 +71,7 @@ class Backend:
     model_flag: str = "--model '{model}'"
     remote_control_flag: str = "--remote-control '{session}'"
     session_id_flag: str = ""  # when set we choose the conversation id at a fresh start
+    resume_refused_re: str = ""  # its last words when a conversation is not there, or somebody has it open
     settings_flag: str = ""  # when set, a generated per-run settings file is passed ({file})
     notify_flag: str = ""  # when set, a program of ours is run after each turn ({notify}, a TOML array)
     port_flag: str = ""  # when set, each run's server gets a free port of the loopback ({port})
@@ -97,6 +98,11 @@ class Backend:
     def declares_composer(self) -> bool:
         """Whether the profile says where typed text stands: then not to find it means something."""
         return any(name in {"composer", "inside"} for name, _ in self.screen)
+
+    @property
+    def folded(self) -> str:
+        """What its composer shows in place of a long paste; empty when it shows the text itself."""
+        return dict(self.screen).get("folded", "")
 
 
 @dataclass(frozen=True, slots=True)

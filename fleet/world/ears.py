@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from fleet.backends.adapters import ADAPTERS, wanted
 from fleet.backends.facts import Facts, Heading, Reach, Source
+from fleet.backends.opencode_letters import USER
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
@@ -165,12 +166,12 @@ class Ears:
 
 
 def server_key(world: World, house: House, session: str, run: Run, variable: str) -> str:
-    """The password of a run's server: ours from its file, a user's own from the environment."""
-    if not run.server:
-        return world.environ.get(variable, "")
-    with suppress(OSError):
-        return world.disk.read(house.path(f"key-{session}")).decode().strip()
-    return ""
+    """User and password for a run's server: ours from its file, a user's own from the environment."""
+    password = world.environ.get(variable, "") if not run.server else ""
+    if run.server:
+        with suppress(OSError):
+            password = world.disk.read(house.path(f"key-{session}")).decode().strip()
+    return f"{USER}:{password}" if password else ""
 
 
 def _new_lines(ear: _Ear, path: str) -> list[tuple[float, bytes]]:

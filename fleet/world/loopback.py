@@ -7,7 +7,6 @@ from collections.abc import Callable
 from fleet.core.record import dataclass
 
 LOCAL = ("http://127.", "http://localhost", "http://[::1]")
-USER = "opencode"
 CAP = 1 << 20
 
 
@@ -24,7 +23,10 @@ Ask = Callable[[str, str, bytes | None, float], Answer]
 
 
 def ask(address: str, key: str, data: bytes | None, timeout: float) -> Answer:
-    """GET, or POST when there is something to say. OSError when nobody knows whether it was heard."""
+    """GET, or POST when there is something to say. OSError when nobody knows whether it was heard.
+
+    `key` is user and password with a colon between them, or nothing.
+    """
     import base64
     import urllib.error
     import urllib.request  # slow to load, and most fleets have no server
@@ -33,7 +35,7 @@ def ask(address: str, key: str, data: bytes | None, timeout: float) -> Answer:
         raise OSError(f"{address} is not on this machine")
     headers = {"content-type": "application/json"} if data is not None else {}
     if key:
-        headers["authorization"] = "Basic " + base64.b64encode(f"{USER}:{key}".encode()).decode()
+        headers["authorization"] = "Basic " + base64.b64encode(key.encode()).decode()
     request = urllib.request.Request(address, data=data, headers=headers)  # noqa: S310  checked above
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

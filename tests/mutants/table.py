@@ -152,7 +152,7 @@ MUTANTS = (
     Mutant(
         "writes over a person's draft",
         "fleet/core/rules/typing.py",
-        "    if reading.draft and not _is_ours(message, reading.draft):\n        return",
+        "    if reading.draft and not _is_ours(case, message, reading.draft):\n        return",
         "    if False:\n        return",
         f"{RULES}::test_typing",
     ),

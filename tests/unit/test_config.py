@@ -130,6 +130,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 model_env=True,
                 supports_resume=True,
                 resume_flag="-r {id}",
+                resume_refused_re="no such conversation",
                 session_id_flag="-i {id}",
                 settings_flag="-s {file}",
                 notify_flag="-n {notify}",

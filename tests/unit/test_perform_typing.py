@@ -15,7 +15,7 @@ from fleet.core.seen import Proc
 from fleet.world.perform import Performer
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
-DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"),))
+DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"), ("folded", r"\[Pasted[^\]]*\]?")))
 UNREAD = reading("unknown", draft=None)
 
 

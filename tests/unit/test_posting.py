@@ -236,7 +236,7 @@ def carried(mail: Mail, letter: Letter) -> Posted:
 
 def to(address: str, **more) -> Letter:
     send, body, look = letters.letter(address, "ses_1", "msg_1", "two\nlines")
-    return replace(Letter("send-1", send, body, look, "sesame"), **more)
+    return replace(Letter("send-1", send, body, look, "opencode:sesame"), **more)
 
 
 @pytest.mark.parametrize(
@@ -344,14 +344,14 @@ def test_the_act_writes_to_the_run_that_was_meant_with_that_runs_password():
     sent = flying().outbox[0]
     assert Performer(office, office, office).act(POST, sent).ok
     (letter,) = office.sent
-    assert (letter.key, letter.again) == ("sesame", False)
+    assert (letter.key, letter.again) == ("opencode:sesame", False)
     assert json.loads(letter.body)["parts"] == [{"type": "text", "text": message().text}]
     assert letters.name("send-1", sent.at_wall) in letter.look
     Performer(office, office, office).act(POST, replace(sent, enters=2))
     assert office.sent[1].again
     office.record = replace(office.record, server="")  # an address from agents.toml
     Performer(office, office, office).act(POST, sent)
-    assert office.sent[2].key == "the user's own"
+    assert office.sent[2].key == "opencode:the user's own"
 
 
 def test_another_run_gets_nothing():

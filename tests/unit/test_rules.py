@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleet.backends import shipped
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.case import Intent, LoopState, ProcView
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
@@ -287,19 +288,23 @@ def test_a_run_of_another_backend_is_put_right_though_nobody_declares_that_one()
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("name", "words"),
     [
-        "No conversation found with session ID: u",
-        "ERROR: No saved session found with ID u. Run `codex resume` without an ID",
-        "Error: Session not found: ses_u",
-        "Error: Session ID u is already in use.",
+        ("claude", "No conversation found with session ID: u"),
+        ("claude", "Error: Session ID u is already in use."),
+        ("codex", "ERROR: No saved session found with ID u. Run `codex resume` without an ID"),
+        ("opencode", "Error: Session not found: ses_u"),
     ],
 )
-def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(words):
+def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(name, words):
     memory = replace(NOT_READY, run=replace(READY.run, resumed=True, conversation="u"))
     look = seen(pane=dead(1), survivors=0, last_words=words)
-    verdict = heal(case(memory, seen=look))
+    backend = shipped.load(name)
+    verdict = heal(case(memory, seen=look, backend=backend))
     assert verdict.memory.bad_resumes == 2
+    assert (
+        heal(case(memory, seen=look, backend=replace(backend, resume_refused_re=""))).memory.bad_resumes == 1
+    )
     assert "agent.resume_id_set_aside" in [kind for kind, _ in verdict.events]
 
 

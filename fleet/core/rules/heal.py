@@ -35,10 +35,6 @@ NEVER = (
         "log in or set the key",
     ),
 )
-BAD_ID = re.compile(
-    r"(?i)no (?:conversation|saved session) found with (?:session )?id|session not found: ses_"
-    r"|session id .{1,80} is already in use"
-)
 BAD_ID_TRIES = 2
 REFUSED_MODEL = "model"  # what a profile calls the pattern of a CLI that will not have the model
 EXIT_NOT_FOUND = 127
@@ -130,7 +126,9 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
         return memory, ()
     if run.id == memory.pardoned:
         return memory, ()
-    if BAD_ID.search(case.seen.last_words) or memory.bad_resumes + 1 >= BAD_ID_TRIES:
+    refused = case.backend.resume_refused_re
+    known = bool(refused) and re.search(refused, case.seen.last_words) is not None
+    if known or memory.bad_resumes + 1 >= BAD_ID_TRIES:
         told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
         return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (
             told,

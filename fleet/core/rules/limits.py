@@ -63,11 +63,7 @@ def noted(case: Case) -> Verdict | None:
     stands = alive and memory.state == ScreenState.LIMITED
     if limit is not None and not stands:
         return Verdict("its window is over", memory=replace(memory, limit=None, limit_hint=0.0))
-    if (
-        limit is None
-        or seen.limit is not None
-        or (seen.reading and not _is_same(seen.reading.line, limit))
-    ):
+    if limit is None or seen.limit is not None or (seen.reading and not _is_same(seen.reading.line, limit)):
         return _arm(case) or _account(case)
     return _account(case)
 

@@ -8,11 +8,10 @@ refused is typed instead.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message, Status
+from fleet.core.record import replace
 from fleet.core.rules.outbox import advance
 from fleet.core.seen import Posted
 

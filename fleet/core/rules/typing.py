@@ -33,7 +33,6 @@ HOURLY = 20
 HOUR_S = 3600.0
 HEAD = 60  # characters by which a prompt is told from another
 CUT = 400  # a source may cut a prompt off after this many
-_FOLDED = re.compile(r"\[Pasted[^\]]*\]?|Pasted text\S*")  # composers fold long pastes
 
 
 def receipts(case: Case) -> Verdict | None:
@@ -74,7 +73,7 @@ def typing(case: Case) -> Verdict | None:
     assert pane is not None
     assert reading is not None
     typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0, pasted=False)
-    if _is_ours(message, reading.draft):
+    if _is_ours(case, message, reading.draft):
         changed = advance(memory, replace(typed, status=Status.TYPED))
         return Verdict(
             "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
@@ -94,7 +93,7 @@ def typing(case: Case) -> Verdict | None:
 def _first(case: Case, waiting: list[Message]) -> Message:
     """What already stands in the composer goes before anything else; a limited agent is only probed."""
     draft = case.seen.reading.draft if case.seen.reading is not None else None
-    standing = next((m for m in waiting if _is_ours(m, draft)), None)
+    standing = next((m for m in waiting if _is_ours(case, m, draft)), None)
     probe = next((m for m in waiting if _probes(case, m)), None) if case.memory.limit is not None else None
     return standing or probe or waiting[0]
 
@@ -107,7 +106,7 @@ def _probes(case: Case, message: Message) -> bool:
     limit, reading = case.memory.limit, case.seen.reading
     if message.kind == "probe" or limit is None or reading is None:
         return message.kind == "probe"
-    return case.now.wall >= limit.until and (message.kind == "send" or _is_ours(message, reading.draft))
+    return case.now.wall >= limit.until and (message.kind == "send" or _is_ours(case, message, reading.draft))
 
 
 def _not_now(case: Case, message: Message) -> str:
@@ -153,18 +152,19 @@ def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> st
     person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
     if pane.typed_at and case.now.wall - pane.typed_at < person:
         return "somebody is typing there"
-    if reading.draft and not _is_ours(message, reading.draft):
+    if reading.draft and not _is_ours(case, message, reading.draft):
         return "somebody's draft stands in the composer"
     return ""
 
 
-def _is_ours(message: Message, draft: str | None) -> bool:
+def _is_ours(case: Case, message: Message, draft: str | None) -> bool:
     """Does the composer hold what we typed, or the end of it, and nothing of anybody else's?"""
     if not draft or not message.tail:
         return False
     flat, tail, text = ("".join(words.split()) for words in (draft, message.tail, message.text))
-    if message.folds and _FOLDED.search(draft):
-        left = "".join(_FOLDED.sub("", draft).split())
+    folded = case.backend.folded
+    if message.folds and folded and re.search(folded, draft):
+        left = "".join(re.sub(folded, "", draft).split())
         return not left or not text or left in text
     return flat.endswith(tail) and (not text or text.endswith(flat))
 
@@ -185,9 +185,9 @@ def _is_stranger(case: Case) -> bool:
     return proc.shell_only or bool(proc.other and not proc.expected)
 
 
-def _holds(message: Message, draft: str) -> bool:
+def _holds(case: Case, message: Message, draft: str) -> bool:
     """Is our text anywhere in the composer, be it twice or in somebody's sentence?"""
-    return _is_ours(message, draft) or "".join(message.tail.split()) in "".join(draft.split())
+    return _is_ours(case, message, draft) or "".join(message.tail.split()) in "".join(draft.split())
 
 
 def _submit(case: Case, message: Message) -> Verdict:
@@ -210,7 +210,7 @@ def _submit(case: Case, message: Message) -> Verdict:
         return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + LONGEST_S)
     if reading.draft is None and case.backend.declares_composer:
         return Verdict("typed; its composer is not to be seen, so it is not submitted", wake_at=now + GAP_S)
-    shown = reading.draft is None or _is_ours(message, reading.draft)
+    shown = reading.draft is None or _is_ours(case, message, reading.draft)
     moves = now - case.memory.still_since < SHOWN_S and now - message.at < LONGEST_S  # it takes a while
     if not shown and (now - message.at < SHOWN_S or moves):
         return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
@@ -270,7 +270,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
     unread = reading.draft is None and case.backend.declares_composer
     again = message.enters < ENTERS and case.memory.state != ScreenState.ASKING
     if again and waited >= AGAIN_S and not unread and not _is_stranger(case):
-        if reading.draft is not None and not _is_ours(message, reading.draft):
+        if reading.draft is not None and not _is_ours(case, message, reading.draft):
             return _finish(
                 case, replace(message, status=Status.FAILED, why="somebody else's text is in the composer")
             )
@@ -303,7 +303,7 @@ def _answered(case: Case, message: Message) -> Verdict:
 
 def _left(case: Case, message: Message, reading: Reading) -> bool:
     if reading.draft is not None:
-        return not _holds(message, reading.draft) and (
+        return not _holds(case, message, reading.draft) and (
             not reading.draft or case.memory.state == ScreenState.WORKING
         )
     if case.backend.declares_composer:  # then only a screen that can be read is a proof
