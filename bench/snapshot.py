@@ -23,6 +23,7 @@ from contextlib import contextmanager
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fleet.core.seen import PaneRef
+from fleet.world import tmux_text
 from fleet.world.control import ControlTmux
 from fleet.world.tmux import TmuxServer, resolve_socket
 
@@ -55,10 +56,8 @@ def fleet_of(size: int) -> Iterator[tuple[TmuxServer, list[PaneRef]]]:
 
 
 def _session(n: int) -> str:
-    return (
-        f"new-session -d -s b-{n} -x 200 -y 50 sh fill.sh ; set-option -p -t =b-{n}: @ao_run r{n} ; "
-        f"set-option -t =b-{n}: @ao_project {PROJECT}"
-    )
+    """As the product makes one."""
+    return tmux_text.create(f"b-{n}", "fill.sh", run=f"r{n}", log="/dev/null", project=PROJECT, env={})
 
 
 def _settled(server: TmuxServer, size: int) -> list[PaneRef]:

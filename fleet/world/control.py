@@ -1,9 +1,9 @@
 """The same verbs through one long-lived control-mode client: no process at all in a steady tick.
 
-The client sits in a session of its own, the anchor, which carries a stamp that keeps it out of listings. It
-asks for no output and has no say in window sizes. When we leave we end the anchor ourselves; one left by
-a killed watchdog is taken over by the next. (`destroy-unattached` would end it for us, and on tmux 3.3a
-takes the whole server down in one of six departures of a control client.)
+The client sits in a session of its own, the anchor, whose name keeps it out of listings. It asks for no
+output and has no say in window sizes. When we leave we end the anchor ourselves; one left by a killed
+watchdog is taken over by the next. (`destroy-unattached` would end it for us, and on tmux 3.3a takes the
+whole server down in one of six departures of a control client.)
 Every answer stands between `%begin` and an `%end` or `%error` with the same tag; whatever stands outside
 is a notification, and only wakes the loop. A batch that is not answered in whole closes the connection:
 a late answer must never be taken for the answer to a later question. The next batch connects anew, and
@@ -27,7 +27,7 @@ from fleet.world.tmux import TmuxServer
 IN_FLIGHT = 256  # lines a round: enough to hide the latency, few enough to keep both buffers small
 _RETRY_AFTER = 1.0
 _CHUNK = 1 << 16
-_STIRRING = ("%sessions-changed", "%unlinked-window-", "%window-close", "%session-renamed")
+_STIRRING = (b"%sessions-changed", b"%unlinked-window-", b"%window-close", b"%session-renamed")
 
 
 class _Broken(Exception):
@@ -42,7 +42,7 @@ class ControlTmux(Speaker):
     """The Tmux port of the watchdog. `fileno` and `drain` let its selector wake on notifications."""
 
     def __init__(self, server: TmuxServer) -> None:
-        self.project_id = server.project_id
+        super().__init__(server.project_id)
         self._server = server
         self._anchor = tmux_rows.anchor(server.project_id)
         self._client: subprocess.Popen[bytes] | None = None
@@ -136,7 +136,7 @@ class ControlTmux(Speaker):
         if time.monotonic() < self._retry_at:
             return False
         self._retry_at = time.monotonic() + _RETRY_AFTER
-        server, anchor = self._server, tmux_text.exact(self._anchor)
+        server = self._server
         quiet = ["-f", "no-output,ignore-size"]
         argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, "cat"]
         try:
@@ -153,10 +153,8 @@ class ControlTmux(Speaker):
             os.set_blocking(self._pipe_in(), False)
             os.set_blocking(self.fileno(), False)
             self._await_welcome()
-            said = self._converse([f"set-option -t {anchor} @ao_anchor {tmux_text.name(self.project_id)}"])
+            self._converse(())
         except (_Broken, OSError):
-            said = Said((None,))
-        if said.texts[0] is None:
             self._drop()
         return self.connected
 
@@ -185,8 +183,8 @@ class ControlTmux(Speaker):
                 unsent = unsent[self._send(unsent[:_CHUNK]) :]
             if ready & ~select.POLLOUT:
                 self._receive()
-        texts = batch.read(self._reader.answered)
-        return Said(texts or (None,) * len(lines), "\n".join(self._reader.complaints))
+        texts = batch.read("".join(self._reader.answered))
+        return Said(texts or (None,) * len(lines), "".join(self._reader.complaints).strip())
 
     def _ready(self, wanted: int, seconds: float) -> int:
         """Which of reading and writing would not block; POLLIN also when the client is gone."""
@@ -227,12 +225,12 @@ class ControlTmux(Speaker):
 
 
 class _Reader:
-    """The control protocol's lines: answers inside blocks, notifications outside."""
+    """The control protocol: answers in blocks, notifications in lines between them."""
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._tag = ""  # of the block we are in
-        self._block: list[str] = []
+        self._data = b""
+        self._at = 0  # what stands before is read
+        self._tag = b""  # of the block we are in
         self._stirred = False
         self.answered: list[str] = []
         self.complaints: list[str] = []
@@ -249,23 +247,38 @@ class _Reader:
         return stirred
 
     def feed(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for raw in lines:
-            self._line(raw.decode("utf-8", "replace"))
+        self._data += data
+        while self._block() if self._tag else self._line():
+            pass
+        self._data, self._at = self._data[self._at :], 0
 
-    def _line(self, line: str) -> None:
-        word, _, tag = line.partition(" ")
-        if not self._tag:
-            if word == "%begin":
-                self._tag, self._block = tag, []
-            elif word == "%exit":
-                self.left = True
-            elif line.startswith(_STIRRING):
-                self._stirred = True
-        elif tag == self._tag and word in {"%end", "%error"}:
-            into = self.answered if word == "%end" else self.complaints
-            into.extend(self._block)
-            self._tag = ""
-            self.blocks += 1
-        else:
-            self._block.append(line)
+    def _line(self) -> bool:
+        """Read a line between blocks; False when there is no whole one."""
+        end = self._data.find(b"\n", self._at)
+        if end < 0:
+            return False
+        line, self._at = self._data[self._at : end], end + 1
+        word, _, tag = line.partition(b" ")
+        if word == b"%begin":
+            self._tag = tag
+        elif word == b"%exit":
+            self.left = True
+        elif line.startswith(_STIRRING):
+            self._stirred = True
+        return True
+
+    def _block(self) -> bool:
+        """Read a block as a whole, however many lines it has; False when its end has not come."""
+        closing = b" " + self._tag + b"\n"
+        found = self._data.find(closing, self._at)
+        while found >= 0:
+            line = max(self._at, self._data.rfind(b"\n", self._at, found) + 1)
+            word = self._data[line:found]
+            if word in {b"%end", b"%error"}:
+                text = self._data[self._at : line].decode("utf-8", "replace")
+                (self.answered if word == b"%end" else self.complaints).append(text)
+                self._at, self._tag = found + len(closing), b""
+                self.blocks += 1
+                return True
+            found = self._data.find(closing, found + 1)
+        return False

@@ -51,27 +51,27 @@ class Batch:
         self._count = len(lines)
         marked = [f"{line} ; display-message -p '{self._nonce} {i}'" for i, line in enumerate(lines)]
         self.program = "\n".join([*marked, f"display-message -p '{self._nonce} end'", ""])
-        self.last = f"{self._nonce} end"
+        self.last = f"{self._nonce} end\n"
 
-    def read(self, output: Sequence[str]) -> tuple[str | None, ...] | None:
+    def read(self, output: str) -> tuple[str | None, ...] | None:
         """Each line's text; None for the whole when the last marker is missing."""
-        if self.last not in output:
+        text, *marked = output.split(self._nonce)
+        if not marked or marked[-1] != " end\n":
             return None
         texts: list[str | None] = [None] * self._count
-        pending: list[str] = []
-        for row in output:
-            if not row.startswith(self._nonce):
-                pending.append(row)
-            elif row != self.last:
-                texts[int(row[len(self._nonce) + 1 :])] = "\n".join(pending)
-                pending = []
+        for piece in marked[:-1]:
+            number, _, following = piece.partition("\n")
+            texts[int(number)] = text.removesuffix("\n")
+            text = following
         return tuple(texts)
 
 
 class Speaker(ABC):
     """The verbs of the Tmux port over any way of asking."""
 
-    project_id: str
+    def __init__(self, project_id: str) -> None:
+        self.project_id = project_id
+        self._rows = tmux_rows.Rows(project_id)
 
     @abstractmethod
     def ask(self, lines: Sequence[str]) -> Said:
@@ -96,7 +96,7 @@ class Speaker(ABC):
             return Listing(None)
         if server is None or panes is None or clients is None:
             raise Unavailable(f"tmux did not list its panes: {said.complaint}; trying again")
-        return tmux_rows.parse(server, panes, clients, self.project_id)
+        return self._rows.read(server, panes, clients)
 
     def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:
         if not refs:

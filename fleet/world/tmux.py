@@ -39,7 +39,7 @@ class TmuxServer(Speaker):
         socket_path: str = "",
         timeout: float = 5.0,
     ) -> None:
-        self.project_id = project_id
+        super().__init__(project_id)
         self.conf_dir = conf_dir
         self.log_dir = log_dir
         self.timeout = timeout
@@ -169,7 +169,7 @@ class TmuxServer(Speaker):
         except OSError as error:
             raise Unavailable(f"tmux could not be run: {error.strerror}; trying again") from None
         complaint = done.stderr.decode("utf-8", "replace").strip()
-        texts = batch.read(done.stdout.decode("utf-8", "replace").split("\n"))
+        texts = batch.read(done.stdout.decode("utf-8", "replace"))
         if texts is not None:
             return Said(texts, complaint)
         if re.search(_NO_SERVER, complaint):

@@ -100,7 +100,8 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
     """One line, so that a taken name drops the rest of it and nothing is stamped that is not ours.
 
     The server runs the whole line before it reads a byte from the new pane: the log misses nothing.
-    The log's path is data in an option, expanded once by a constant command.
+    The log's path is data in an option, expanded once by a constant command. What a list asks for at every
+    look is stamped on the pane: tmux looks for an option there first, and for its own words last.
     """
     at = exact(session)
     if not _NAME.fullmatch(script.removesuffix(".sh")):
@@ -110,7 +111,8 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
         (
             f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {script}",
             f"set-option -p -t {at} @ao_run {name(run)}",
-            f"set-option -t {at} @ao_project {name(project)}",
+            f"set-option -p -t {at} @ao_project {name(project)}",
+            f"set-option -p -F -t {at} @ao_created '#{{session_created}}'",
             f"set-option -t {at} @ao_log {quote(shlex.quote(log))}",
             f"set-option -t {at} destroy-unattached off",
             f"set-option -w -t {at} remain-on-exit on",

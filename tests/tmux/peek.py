@@ -1,6 +1,6 @@
 """Run a command that never ends by itself on a terminal of its own, until it has shown something; then leave.
 
-    peek.py COMMAND ...        exit 0 once it has printed, 1 when it ended badly or never said a word
+peek.py COMMAND ...        exit 0 once it has printed, 1 when it ended badly or never said a word
 """
 
 from __future__ import annotations

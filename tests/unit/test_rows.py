@@ -13,17 +13,17 @@ from fleet.world.tmux_text import Refused
 
 SERVER = ServerId(100, 1700000000)
 REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
-ROW = "cafe||r1|%3|42|0|||1700000001|1700000002|7|5|6|0|a-one"
+ROW = "cafe|r1|%3|42|0|||1700000001|1700000002|7|5|6|0|a-one"
 WHO = "100|1700000000\n"
 
 
-def parse(rows, clients=""):
-    return tmux_rows.parse(WHO, "\n".join(rows), clients, "cafe")
+def parse(rows, clients="", reader=None):
+    return (reader or tmux_rows.Rows("cafe")).read(WHO, "\n".join(rows), clients)
 
 
 def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
     listing = parse(
-        [ROW, "|||%4|43|0|||1|2|0|0|0|0|the user's | own", "|beef||%5|44|0|||1|2|0|0|0|0|anchor-x"]
+        [ROW, "||%4|43|0|||1|2|0|0|0|0|the user's | own", "||%5|44|0|||1|2|0|0|0|0|ao-anchor-cafe"]
     )
     (view,) = listing.panes
     assert (listing.server, view.ref) == (SERVER, REF)
@@ -43,6 +43,28 @@ def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
 def test_dead_without_a_status_is_dead_and_not_yet_reaped(dead, expected):
     view = parse([ROW.replace("42|0||", f"42|{dead}")]).panes[0]
     assert (view.dead, view.exit_code, view.exit_signal) == expected
+
+
+def test_a_row_that_says_what_it_said_is_the_same_pane_until_the_server_is_another():
+    reader = tmux_rows.Rows("cafe")
+    first = parse([ROW], reader=reader).panes[0]
+    assert parse([ROW], reader=reader).panes[0] is first
+    assert parse([ROW], "0|70|a-one", reader=reader).panes[0].typed_at == 70.0
+    assert parse([ROW], reader=reader).panes[0] is first
+    changed = parse([ROW.replace("|7|5|6|", "|8|5|6|")], reader=reader).panes[0]
+    assert (changed.history, changed.ref) == (8, first.ref)
+    other = reader.read("101|1700000000\n", ROW, "").panes[0]
+    assert other.ref.server == ServerId(101, 1700000000)
+
+
+def test_a_session_made_before_sessions_were_dated_is_an_old_one():
+    assert parse([ROW.replace("1700000001", "")]).panes[0].created == 0.0
+
+
+def test_a_line_break_that_is_none_to_tmux_does_not_break_a_row():
+    stranger = "||%4|43|0|||1|2|0|0|0|0|two\u2028lines\x85or three"
+    assert parse([ROW, stranger]).foreign == ("two\u2028lines\x85or three",)
+    assert parse([]).panes == ()
 
 
 def test_a_session_of_ours_whose_agent_pane_is_gone_is_no_longer_ours():
@@ -66,7 +88,7 @@ def test_the_newest_key_of_a_person_counts_and_a_control_client_is_nobody():
     "row",
     [
         "",
-        "cafe||r1|%3|42|0",
+        "cafe|r1|%3|42|0",
         ROW.replace("|42|", "|4x2|"),
         ROW.replace("|42|", "||"),
         ROW.replace("1700000002", "now"),
@@ -151,10 +173,10 @@ def test_a_guard_that_held_says_what_it_saw(seen, why):
 def test_an_answer_without_its_last_marker_is_no_answer():
     batch = Batch(["one", "two"])
     nonce = batch.last.split()[0]
-    whole = ["text", f"{nonce} 0", "more", "lines", f"{nonce} 1", batch.last]
-    assert batch.read(whole) == ("text", "more\nlines")
-    assert batch.read(whole[2:]) == (None, "more\nlines")
-    assert batch.read([f"{nonce} 0", batch.last]) == ("", None)
+    whole = f"text\n{nonce} 0\nmore\n\nlines\n\n{nonce} 1\n{batch.last}"
+    assert batch.read(whole) == ("text", "more\n\nlines\n")
+    assert batch.read(whole[whole.index("more") :]) == (None, "more\n\nlines\n")
+    assert batch.read(f"{nonce} 0\n{batch.last}") == ("", None)
     for cut in range(len(whole)):
         assert batch.read(whole[:cut]) is None
 
