@@ -39,8 +39,8 @@ from fleet.world.world import House, World
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2
-REAP_EVERY_S = 0.5
-DYING_S, DYING_AGAIN_S = 2.0, 0.02  # a death we know of: how long, and how often, tmux is asked about it
+REAP_EVERY_S = 0.1
+DYING_S, DYING_AGAIN_S = 2.0, 0.004  # a death we know of: how long, and how often, tmux is asked about it
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
 
@@ -292,7 +292,7 @@ class Watchdog:
 
     def _reap(self, look: Look, now: Moment) -> None:
         """Tmux misses some deaths until another child of its own ends: give it one."""
-        if look.missing_status and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
+        if look.unreaped and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
             self._pulse.reaped = now.steady
             try:
                 self.world.tmux.reap()
@@ -312,12 +312,12 @@ class Watchdog:
                 self._dying[session] = (ref.pid, self.ages.now().steady + DYING_S)
 
     def _unburied(self, now: Moment) -> bool:
-        """Has somebody died whom tmux still shows alive? A busy server hears of it later than we do."""
-        alive = self.last_look.alive if self.last_look is not None else {}
+        """Has somebody died whom tmux shows alive, or without a status? It hears of it later than we do."""
+        look = self.last_look
         self._dying = {
             session: (pid, until)
             for session, (pid, until) in self._dying.items()
-            if session in alive and alive[session].pid == pid and now.steady < until
+            if look is not None and now.steady < until and (look.shows(session, pid) or pid in look.unreaped)
         }
         return bool(self._dying)
 
@@ -438,12 +438,13 @@ class Watchdog:
             delay = min(delay, self.reloader.again_in)
         if self.loop_plan is not None and self.loop_plan.wake_at is not None:
             delay = min(delay, self.loop_plan.wake_at - now.wall)
-        if self.last_look is not None and (self.last_look.missing_status or self.last_look.blind):
-            delay = min(delay, 0.5 if self.last_look.missing_status else 2.0)
+        if self.last_look is not None and (self.last_look.unreaped or self.last_look.blind):
+            delay = min(delay, 0.5 if self.last_look.unreaped else 2.0)
+        shortest = SHORTEST_S
         if self._unburied(now):
-            delay = min(delay, DYING_AGAIN_S)
+            delay = shortest = DYING_AGAIN_S
         self._pulse.hurried = self._pulse.hurried + 1 if delay < SHORTEST_S else 0
-        delay = max(delay, SHORTEST_S if self._pulse.hurried < HURRIED else 0.5)
+        delay = max(delay, shortest if self._pulse.hurried < HURRIED else 0.5)
         self._pulse.slept = delay
         return delay
 

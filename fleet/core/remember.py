@@ -229,10 +229,10 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
     run = pane.ref.run if pane is not None else memory.seen_run
     if not run or memory.over == run:
         return memory
-    reaped = pane is None or pane.exit_code is not None or pane.exit_signal is not None
-    if not reaped and case.now.steady - memory.still_since < REAP_S and memory.state == ScreenState.DEAD:
+    unreaped = pane is not None and pane.unreaped
+    if unreaped and case.now.steady - memory.still_since < REAP_S and memory.state == ScreenState.DEAD:
         return memory
-    if not reaped and memory.state != ScreenState.DEAD:
+    if unreaped and memory.state != ScreenState.DEAD:
         # tmux has not collected the status yet: the next look, a moment later, will have it
         return replace(memory, state=str(ScreenState.DEAD), still_since=case.now.steady, state_looks=1)
     how = _how(pane)

@@ -66,6 +66,11 @@ class PaneView:
     project: str = ""
 
     @property
+    def unreaped(self) -> bool:
+        """Dead, and tmux does not know yet how it ended."""
+        return self.dead and self.exit_code is None and self.exit_signal is None
+
+    @property
     def ending(self) -> str:
         """How its process ended, as far as tmux knows."""
         if self.exit_signal is not None:

@@ -71,8 +71,14 @@ class Tmux(Protocol):
 class Processes(Protocol):
     """The process table. Signals go only to a pid whose start time still matches."""
 
+    def begin_look(self) -> None:
+        """Trees and counts from here on come from one new reading, however many are asked for."""
+
     def tree(self, pid: int) -> tuple[Proc, ...]:
         """The process and its descendants, itself first."""
+
+    def count(self, pid: int, run: str) -> int:
+        """How many members a run has."""
 
     def members(self, pid: int, run: str) -> tuple[Proc, ...]:
         """All of a run: session leader, its session, descendants, and whoever carries the run id."""

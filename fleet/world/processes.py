@@ -16,6 +16,8 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
 
 from fleet.core.seen import Proc
 from fleet.world import freezer, procfs
@@ -23,6 +25,7 @@ from fleet.world.procfs import Row, boot_id
 
 __all__ = ["ProcTable", "Target", "boot_id", "start_time", "watch_death"]
 
+_Trait = TypeVar("_Trait", int, str)
 Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
 
 _SETTLED = 2.0  # seconds after which a process has long replaced the image it was forked with
@@ -38,19 +41,29 @@ class ProcTable:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[int, int], str] = {}
-        self._rows: dict[int, Row] = {}
-        self._children: dict[int, list[int]] = {}
+        self._same: _Reading | None = None
         self._read_at = float("-inf")
 
+    def begin_look(self) -> None:
+        """What is counted from here on comes from one new reading; what is to be ended is read afresh."""
+        self._same = None
+
     def tree(self, pid: int) -> tuple[Proc, ...]:
-        """The trees of one tick come from one reading of the table; what is to be ended is read afresh."""
-        if time.monotonic() - self._read_at > _SAME_LOOK:
-            self._rows = procfs.table()
-            self._children = _children(self._rows)
-            self._read_at = time.monotonic()
-        rows = self._rows
-        found = _descend([pid] if pid in rows else [], self._children)
-        return tuple(_proc(rows[p]) for p in found if not rows[p].zombie)
+        reading = self._look()
+        found = _descend([pid] if pid in reading.rows else [], reading.children)
+        rows = (reading.rows[p] for p in found)
+        return tuple(_proc(row) for row in rows if not row.zombie)
+
+    def count(self, pid: int, run: str) -> int:
+        return sum(map(_may_end, self._look().of(pid, run)))
+
+    def _look(self) -> _Reading:
+        if self._same is None or time.monotonic() - self._read_at > _SAME_LOOK:
+            self._same, self._read_at = self._read(), time.monotonic()
+        return self._same
+
+    def _read(self) -> _Reading:
+        return _Reading(procfs.table(), self._read_runs)
 
     def members(self, pid: int, run: str) -> tuple[Proc, ...]:
         return self.sweep([(pid, run)])[pid, run]
@@ -61,22 +74,8 @@ class ProcTable:
         return {target: tuple(_proc(row) for row in rows if _may_end(row)) for target, rows in found.items()}
 
     def _rows_of(self, targets: Iterable[Target]) -> dict[Target, list[Row]]:
-        rows = procfs.table()
-        runs = self._read_runs(rows)
-        children = _children(rows)
-        sessions: dict[int, list[int]] = {}
-        carriers: dict[str, list[int]] = {}
-        for row in rows.values():
-            sessions.setdefault(row.sid, []).append(row.pid)
-            carriers.setdefault(runs[row.pid], []).append(row.pid)
-        found = {}
-        for leader, run in targets:
-            seeds = list(carriers.get(run, ())) if run else []
-            if _proves_itself(leader, run, rows, runs):
-                seeds += [leader, *sessions.get(leader, ())]
-            pids = _descend(seeds, children)
-            found[leader, run] = [rows[pid] for pid in pids]
-        return found
+        reading = self._read()
+        return {target: reading.of(*target) for target in targets}
 
     def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
         """A frozen process takes no signal: whatever is sent but a stop also thaws."""
@@ -163,6 +162,43 @@ class ProcTable:
         return runs
 
 
+class _Reading:
+    """The table at one moment, and who belongs to whom in it; worked out as it is asked for."""
+
+    def __init__(self, rows: dict[int, Row], runs_of: Callable[[Mapping[int, Row]], dict[int, str]]) -> None:
+        self.rows = rows
+        self._runs_of = runs_of
+
+    @cached_property
+    def children(self) -> dict[int, list[int]]:
+        return self._by(lambda row: row.ppid)
+
+    @cached_property
+    def _sessions(self) -> dict[int, list[int]]:
+        return self._by(lambda row: row.sid)
+
+    @cached_property
+    def _runs(self) -> dict[int, str]:
+        return self._runs_of(self.rows)
+
+    @cached_property
+    def _carriers(self) -> dict[str, list[int]]:
+        return self._by(lambda row: self._runs[row.pid])
+
+    def of(self, leader: int, run: str) -> list[Row]:
+        """All of a run."""
+        seeds = list(self._carriers.get(run, ())) if run else []
+        if _proves_itself(leader, run, self.rows, self._runs):
+            seeds += [leader, *self._sessions.get(leader, ())]
+        return [self.rows[pid] for pid in _descend(seeds, self.children)]
+
+    def _by(self, trait: Callable[[Row], _Trait]) -> dict[_Trait, list[int]]:
+        found: dict[_Trait, list[int]] = {}
+        for row in self.rows.values():
+            found.setdefault(trait(row), []).append(row.pid)
+        return found
+
+
 def watch_death(pid: int) -> int | None:
     """A descriptor that becomes readable when the process ends; None where there is no such thing."""
     if hasattr(os, "pidfd_open"):
@@ -225,13 +261,6 @@ def _descend(seeds: Iterable[int], children: Mapping[int, Sequence[int]]) -> lis
         seen.update(fresh)
         found.extend(fresh)
     return found
-
-
-def _children(rows: Mapping[int, Row]) -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for row in rows.values():
-        children.setdefault(row.ppid, []).append(row.pid)
-    return children
 
 
 def _proc(row: Row) -> Proc:

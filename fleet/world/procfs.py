@@ -77,19 +77,19 @@ def parse(text: bytes) -> Row | None:
     """`pid (name) state ppid …`: the name may hold spaces and parentheses, so cut at the last one."""
     head, _, tail = text.rpartition(b")")
     pid, _, name = head.partition(b" (")
-    cells = tail.split()
-    if not pid.isdigit() or len(cells) < 20:  # noqa: PLR2004 - up to starttime, field 22 of stat(5)
+    cells = tail.split(None, 20)  # up to starttime, field 22 of stat(5)
+    if not pid.isdigit() or len(cells) < 20:  # noqa: PLR2004
         return None
     return Row(
-        pid=int(pid),
-        start=int(cells[19]),
-        ppid=int(cells[1]),
-        pgrp=int(cells[2]),
-        sid=int(cells[3]),
-        tpgid=int(cells[5]),
-        name=name.decode("utf-8", "replace"),
-        state=cells[0].decode("ascii", "replace"),
-        cpu=(int(cells[11]) + int(cells[12])) / _TICK,
+        int(pid),
+        int(cells[19]),
+        int(cells[1]),
+        int(cells[2]),
+        int(cells[3]),
+        int(cells[5]),
+        name.decode("utf-8", "replace"),
+        cells[0].decode("ascii", "replace"),
+        (int(cells[11]) + int(cells[12])) / _TICK,
     )
 
 

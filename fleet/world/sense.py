@@ -68,7 +68,12 @@ class Look:
     changed: frozenset[str]
     alive: Mapping[str, PaneRef]  # live panes of ours by session
     orphans: tuple[PaneView, ...] = ()  # sessions with our stamp that the file does not name
-    missing_status: bool = False  # somebody died and tmux has not noticed wholly
+    unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status tmux does not know yet
+
+    def shows(self, session: str, pid: int) -> bool:
+        """Does tmux hold that this process lives?"""
+        ref = self.alive.get(session)
+        return ref is not None and ref.pid == pid
 
 
 class Senses:
@@ -102,6 +107,7 @@ class Senses:
             blind = str(error)
             seen: dict[str, AgentSeen] = {s.name: AgentSeen(blind=blind) for s in specs}
             return Look(None, blind, seen, frozenset(seen), {})
+        self._world.processes.begin_look()
         by_session = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
         captured = self._capture(specs, by_session, memories, due, now)
@@ -128,7 +134,7 @@ class Senses:
             frozenset(n for n, s in found.items() if self._moved(n, s)),
             {p.ref.session: p.ref for p in listing.panes if not p.dead},
             tuple(p for p in listing.panes if p.ref.session not in mine),
-            any(p.dead and p.exit_code is None and p.exit_signal is None for p in listing.panes),
+            frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
 
     def _still(self, name: str, pane: PaneView | None, entry: Entry | None, memory: AgentMemory) -> bool:
@@ -311,6 +317,8 @@ class Senses:
 
     def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
         stop = memory.stopping
+        if pane is not None and pane.unreaped and memory.state != ScreenState.DEAD:
+            return None  # nothing is decided before its status is known, which takes a moment
         run = stop.run if stop else pane.ref.run if pane is not None else memory.seen_run
         if not run:
             return 0
@@ -321,7 +329,7 @@ class Senses:
         if pid == 0 and eye.run == run:
             pid = eye.pid
         try:
-            left = len(self._world.processes.members(pid, run))
+            left = self._world.processes.count(pid, run)
         except Unavailable:
             return None
         if left == 0 and (pane is None or pane.dead):
@@ -334,7 +342,7 @@ class Senses:
         if run is None or run.id in {memory.seen_run, memory.over}:
             return 0, ""
         try:
-            left = len(self._world.processes.members(0, run.id))
+            left = self._world.processes.count(0, run.id)
         except Unavailable:
             return None, ""
         return left, run.id if left else ""
@@ -344,10 +352,9 @@ class Senses:
         pane = seen.pane
         key = (
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
-            pane.exit_code if pane else None,
-            pane.in_mode if pane else None, seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent,
-            seen.foreign, seen.server_lost, seen.working, seen.asked, seen.limit, seen.receipt,
-            seen.posted,
+            (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
+            seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent, seen.foreign, seen.server_lost,
+            seen.working, seen.asked, seen.limit, seen.receipt, seen.posted,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False

@@ -181,6 +181,13 @@ class SimProcesses:
         self._before = before
         self._on_signal = on_signal
 
+    def begin_look(self) -> None:
+        """Every reading of this table is of this very moment."""
+
+    def count(self, pid: int, run: str) -> int:
+        """How many members a run has."""
+        return len(self.members(pid, run))
+
     def tree(self, pid: int) -> tuple[Proc, ...]:
         """The process and its descendants, itself first."""
         self._before("processes.tree")

@@ -210,12 +210,16 @@ def test_a_hundred_runs_end_together(floor):
     assert not [p for p in panes if start_time(p.ref.pid) is not None]
 
 
-def test_the_trees_of_many_panes_cost_one_reading_of_the_table(monkeypatch):
+def test_many_trees_and_many_dead_cost_one_reading_of_the_table_a_look(monkeypatch):
+    """A hundred dead that wait for their turn must not read the table a hundred times."""
     reads: list[float] = []
     real = procfs.table
     monkeypatch.setattr(procfs, "table", lambda: (reads.append(0.0), real())[1])
     monkeypatch.setattr("fleet.world.processes._SAME_LOOK", 60.0)
     table = ProcTable()
-    for _ in range(50):
-        assert table.tree(os.getpid())
-    assert len(reads) == 1
+    for look in (1, 2):
+        table.begin_look()
+        for n in range(50):
+            assert table.tree(os.getpid())
+            assert table.count(0, f"run-of-nobody-{n}") == 0
+        assert len(reads) == look
