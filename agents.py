@@ -32,6 +32,9 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [HERE] + [entry for entry in sys.path if entry not in ("", HERE)]
 
 if __name__ == "__main__":
+    import gc
+
+    gc.set_threshold(50000)  # most verbs end before there is anything to collect
     try:
         from fleet.cli.main import main
 
