@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fleet.core.model import AgentSpec, Fleet, ServiceSpec
     from fleet.core.seen import PaneView
 
+    _Seen = tuple[dict[str, PaneView], frozenset[str], str]
+
 PLAIN = {"names": [], "check": False, "prometheus": False}  # asked all day: no parser without options
 STALE_TICKS = 3
 COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", "UNKNOWN": "yellow"}
@@ -55,20 +57,32 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def gather(fleet: Fleet) -> dict[str, Any]:
     """Everything `status` knows, as the documented document."""
+    from contextlib import suppress
+    from threading import Thread
+
     from fleet import __version__
     from fleet.cli.view import disk_trouble, heartbeat, read_view
 
     state_dir = os.path.join(fleet.log_dir, "state")
-    panes, foreign, blind = _look(fleet)
+    seen: list[_Seen] = []
+
+    def look() -> None:
+        with suppress(Exception):  # whatever it is, it is met again below
+            seen.append(_look(fleet))
+
+    looking = Thread(target=look)
+    looking.start()  # tmux answers while the files are read
     view = read_view(state_dir) or {}
     beat = heartbeat(state_dir)
     dog = _watchdog(fleet, state_dir, beat, view)
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     wants = _desired(state_dir)
+    full = disk_trouble(fleet.log_dir)
+    looking.join()
+    panes, foreign, blind = seen[0] if seen else _look(fleet)
     rows = [
         _row(s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members
     ]
-    full = disk_trouble(fleet.log_dir)
     problems = ([full] if full else []) + _problems(blind, view, dog, rows)
     return {
         "version": __version__,
@@ -95,7 +109,7 @@ def as_desired(facts: dict[str, Any]) -> bool:
     return not wanted or facts["watchdog"]["state"] == "running"
 
 
-def _look(fleet: Fleet) -> tuple[dict[str, PaneView], frozenset[str], str]:
+def _look(fleet: Fleet) -> _Seen:
     from fleet.world.ports import Unavailable
     from fleet.world.server import server_of
 
