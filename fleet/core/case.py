@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleet.core.actions import Action
 from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
+from fleet.core.record import dataclass
 from fleet.core.seen import PaneView, Posted, Reading
 from fleet.core.state import Detail
 

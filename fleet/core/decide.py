@@ -8,13 +8,12 @@ one rung at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fleet.core.actions import Action
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import ServiceSpec
-from fleet.core.record import replace
+from fleet.core.record import dataclass, replace
 from fleet.core.remember import remember
 from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal

@@ -7,10 +7,9 @@ Instants that the outside world named (a reset time, a WAITING-UNTIL) are on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-from fleet.core.record import replace
+from fleet.core.record import dataclass, replace
 from fleet.core.seen import PaneRef
 
 

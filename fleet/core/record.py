@@ -29,10 +29,7 @@ else:
     def replace(record: Any, /, **changes: Any) -> Any:
         """A copy with some fields changed, of any class with slots."""
         cls = type(record)
-        copy = (_COPIERS.get(cls) or _copier(cls))(record)
-        for name, value in changes.items():
-            _SET(copy, name, value)
-        return copy
+        return (_COPIERS.get(cls) or _copier(cls))(record, changes)
 
 
 __all__ = ["dataclass", "field", "replace"]
@@ -42,12 +39,18 @@ _SET = object.__setattr__
 _COPIERS: dict[type, Any] = {}
 
 
+def _open(cls: Any) -> type:
+    """The same shape without a guard: a frozen record is one of these while it is filled, then itself."""
+    return type(cls.__name__, cls.__bases__, {"__slots__": cls.__match_args__})
+
+
 def _copier(cls: Any) -> Any:
     """Memory is replaced at every look, and a loop over forty fields is most of what that costs."""
-    names = cls.__match_args__
-    space = {f"set_{name}": getattr(cls, name).__set__ for name in names} | {"new": cls.__new__, "cls": cls}
-    body = "".join(f" set_{name}(copy, record.{name})\n" for name in names)
-    exec(f"def copier(record):\n copy = new(cls)\n{body} return copy", space)  # noqa: S102  as below
+    space = {"new": object.__new__, "open": _open(cls), "cls": cls}
+    body = "".join(f" copy.{name} = record.{name}\n" for name in cls.__match_args__)
+    change = " for name in changes: setattr(copy, name, changes[name])\n"
+    close = " copy.__class__ = cls\n return copy"
+    exec(f"def copier(record, changes):\n copy = new(open)\n{body}{change}{close}", space)  # noqa: S102  as below
     return _COPIERS.setdefault(cls, space["copier"])
 
 
@@ -70,7 +73,8 @@ class _Later:
         self.name, self.source = name, source
 
     def __get__(self, instance: Any, cls: Any) -> Any:
-        namespace: dict[str, Any] = {"_set": _SET, "_omitted": _OMITTED, "_given": cls._given}
+        namespace: dict[str, Any] = {"_set": _SET, "_omitted": _OMITTED, "_given": cls._given, "_cls": cls}
+        namespace["_open"] = _open(cls) if self.source is _init_frozen else None
         exec(self.source(cls), namespace)  # noqa: S102  field names only, and those are identifiers
         made = namespace[self.name]
         made.__qualname__ = f"{cls.__qualname__}.{self.name}"
@@ -102,7 +106,7 @@ def _declare(cls: type, *, frozen: bool) -> type:
     return type(cls.__name__, cls.__bases__, ours | body | fixed)
 
 
-def _init(cls: Any, setter: str = " self.{0} = {1}\n") -> str:
+def _init(cls: Any) -> str:
     """The source of a constructor."""
     head = body = ""
     for name in cls.__match_args__:
@@ -114,12 +118,13 @@ def _init(cls: Any, setter: str = " self.{0} = {1}\n") -> str:
             value = f"_given['{name}'].make() if {name} is _omitted else {name}"
         else:
             head += f", {name}=_given['{name}']"
-        body += setter.format(name, value)
-    return f"def __init__(self{head}):\n{body or ' pass'}"
+        body += f" self.{name} = {value}\n"
+    return f"def __init__(self{head}):\n{body or ' pass'}\n"
 
 
 def _init_frozen(cls: Any) -> str:
-    return _init(cls, " _set(self, '{0}', {1})\n")
+    head, _, body = _init(cls).partition("\n")
+    return f"{head}\n _set(self, '__class__', _open)\n{body} self.__class__ = _cls"
 
 
 def _eq(cls: Any) -> str:

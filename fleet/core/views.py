@@ -6,11 +6,10 @@ RUNNING for every live session, whatever it is doing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleet.core.case import AgentSeen
 from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.record import dataclass
 from fleet.core.state import Detail, State
 
 QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})

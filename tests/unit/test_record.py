@@ -80,6 +80,20 @@ def test_frozen_means_frozen_and_hashable(kind):
         hash(kind[False]("a"))
 
 
+def test_a_record_is_its_own_class_however_it_was_made():
+    @record.dataclass(frozen=True, slots=True)
+    class Nothing:
+        """No fields at all."""
+
+    for made in (Point(1), record.replace(Point(1), y=2), record.replace(Theirs[True]("a"), size=2)):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            made.size = 7
+    assert (type(Point(1)), type(record.replace(Point(1)))) == (Point, Point)
+    assert type(Nothing()) is type(record.replace(Nothing())) is Nothing
+    with pytest.raises(AttributeError):
+        record.replace(Point(1), nonsense=1)
+
+
 @pytest.mark.parametrize("kind", [Ours, Theirs])
 @pytest.mark.parametrize("frozen", [False, True])
 def test_slots_defaults_and_mistakes(kind, frozen):
