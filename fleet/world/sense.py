@@ -42,7 +42,7 @@ class Eye:
     """What we keep of one session between two looks."""
 
     run: str = ""
-    key: tuple[float, int, int, int] | None = None  # as listed when last captured
+    listed: PaneView | None = None  # as it was when last captured, or has the same change key
     again: bool = True  # the list's clock has seconds: look once more after the last change
     reading: Reading | None = None
     shown: tuple[Backend, str, int] | None = None  # what that was read from
@@ -56,6 +56,18 @@ class Eye:
     tree: tuple[Proc, ...] = ()
     heard: Heard = NOTHING
     spoke: float = 0.0  # steady: last new word of a structured source
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was seen of one agent, and all that it was seen from."""
+
+    pane: PaneView | None
+    entry: Entry | None
+    memory: AgentMemory
+    foreign: bool
+    lost_at: float
+    seen: AgentSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +99,8 @@ class Senses:
         self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
-        self._last: dict[str, tuple[object, ...]] = {}
-        self._kept: dict[str, tuple[PaneView | None, Entry | None, AgentSeen]] = {}
+        self._last: dict[str, tuple[AgentSeen, tuple[object, ...]]] = {}
+        self._kept: dict[str, Kept] = {}
 
     def look(
         self,
@@ -115,17 +127,20 @@ class Senses:
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
         found = {}
         for spec in specs:
-            name, entry = spec.name, desired.entries.get(spec.name)
-            pane, memory = by_session.get(spec.session), memories[spec.name]
-            fresh = captured.get(_shown_as(by_session, spec.session)) if captured else None
-            if fresh is None and name not in due and self._still(name, pane, entry, memory):
-                found[name] = self._kept[name][2]
-                continue
-            found[name] = one = self._see(
-                fleet, spec, pane, spec.session in foreign, memory, lost_at, _intent(self._world, entry), now,
-                due=name in due, fresh=fresh,
-            )  # fmt: skip
-            self._kept[name] = (pane, entry, replace(one, fresh=False) if one.fresh else one)
+            name, entry, kept = spec.name, desired.entries.get(spec.name), self._kept.get(spec.name)
+            pane, memory, taken = by_session.get(spec.session), memories[name], spec.session in foreign
+            fresh = captured.get(pane.ref.session) if captured and pane is not None else None
+            asked = fresh is not None or name in due
+            if kept is not None and not asked and _still(kept, pane, entry, memory, taken, lost_at):
+                one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
+            else:
+                one = self._see(
+                    fleet, spec, pane, taken, memory, lost_at, _intent(self._world, entry), now,
+                    due=name in due, fresh=fresh,
+                )  # fmt: skip
+            found[name] = one
+            if kept is None or kept.seen is not one:
+                self._kept[name] = Kept(pane, entry, memory, taken, lost_at, one)
         self.listen = False
         return Look(
             listing.server,
@@ -137,19 +152,11 @@ class Senses:
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
 
-    def _still(self, name: str, pane: PaneView | None, entry: Entry | None, memory: AgentMemory) -> bool:
-        """Is it exactly as at the last look, and does no rule wait for more than the list shows?"""
-        kept = self._kept.get(name)
-        if kept is None or pane is None or pane.dead or kept[0] != pane or kept[1] is not entry:
-            return False
-        waits = memory.stopping or memory.outbox or memory.state == ScreenState.AUTH
-        return not waits and (entry is None or entry.hold is None)
-
     def forget(self, session: str) -> None:
         """After an act on a pane the next look must be a real one."""
         eye = self._eyes.get(session)
         if eye is not None:
-            eye.key, eye.again = None, True
+            eye.listed, eye.again = None, True
 
     # --- screens ------------------------------------------------------------------------------------
 
@@ -167,7 +174,8 @@ class Senses:
             if pane is None or (isinstance(spec, ServiceSpec) and not pane.dead):
                 continue
             eye = self._eye(spec, pane)
-            moved = pane.change_key != eye.key
+            moved = pane is not eye.listed and not (eye.listed and eye.listed.change_key == pane.change_key)
+            eye.listed = pane
             if (
                 moved
                 or eye.again
@@ -175,7 +183,6 @@ class Senses:
                 or (pane.dead and not eye.words)
             ):
                 wanted.append(pane.ref)
-                eye.key = pane.change_key
                 eye.again = moved or now.wall - pane.activity < TWO_SECONDS
         if not wanted:
             return {}
@@ -338,17 +345,20 @@ class Senses:
 
     def _unseen_survivors(self, memory: AgentMemory) -> tuple[int | None, str]:
         """A run that a verb started and we never saw may be gone with its server, and not its children."""
-        run = memory.run
-        if run is None or run.id in {memory.seen_run, memory.over}:
+        run = _unseen_run(memory)
+        if not run:
             return 0, ""
         try:
-            left = self._world.processes.count(0, run.id)
+            left = self._world.processes.count(0, run)
         except Unavailable:
             return None, ""
-        return left, run.id if left else ""
+        return left, run if left else ""
 
     def _moved(self, name: str, seen: AgentSeen) -> bool:
         """Did anything change that a rule looks at?"""
+        last = self._last.get(name)
+        if last is not None and last[0] is seen and not seen.fresh:
+            return False
         pane = seen.pane
         key = (
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
@@ -356,10 +366,8 @@ class Senses:
             seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent, seen.foreign, seen.server_lost,
             seen.working, seen.asked, seen.limit, seen.receipt, seen.posted,
         )  # fmt: skip
-        if self._last.get(name) == key and not seen.fresh:
-            return False
-        self._last[name] = key
-        return True
+        self._last[name] = (seen, key)
+        return seen.fresh or last is None or last[1] != key
 
 
 def _by_session(
@@ -368,13 +376,39 @@ def _by_session(
     """Panes by the session they were made for. Who renamed a session moved the name, not the run."""
     named = {p.ref.session: p for p in panes}
     found = {s.session: named[s.session] for s in specs if s.session in named}
-    runs = {p.ref.run: p for p in panes if p.ref.run}
-    for spec in specs:
+    absent = [s for s in specs if s.session not in found]
+    runs = {p.ref.run: p for p in panes if p.ref.run} if absent else {}
+    for spec in absent:
         memory = memories[spec.name]
         pane = runs.get(memory.seen_run) or (runs.get(memory.run.id) if memory.run else None)
-        if spec.session not in found and pane is not None:
+        if pane is not None:
             found[spec.session] = pane
     return found
+
+
+def _still(
+    kept: Kept,
+    pane: PaneView | None,
+    entry: Entry | None,
+    memory: AgentMemory,
+    foreign: bool,  # noqa: FBT001 - as it is kept
+    lost_at: float,
+) -> bool:
+    """Is it exactly as at the last look, and does no rule wait for more than the list shows?"""
+    if kept.entry is not entry or (kept.pane is not pane and kept.pane != pane):
+        return False
+    if memory.stopping or (entry is not None and entry.hold is not None):
+        return False
+    if pane is not None and not pane.dead:
+        return not memory.outbox and memory.state != ScreenState.AUTH
+    buried = kept.seen.survivors == 0 and not (pane is None and _unseen_run(memory))
+    return buried and kept.memory is memory and (kept.foreign, kept.lost_at) == (foreign, lost_at)
+
+
+def _unseen_run(memory: AgentMemory) -> str:
+    """The run on record, if it is neither the one we saw last nor one whose end was counted."""
+    run = memory.run
+    return "" if run is None or run.id in {memory.seen_run, memory.over} else run.id
 
 
 def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
@@ -383,12 +417,6 @@ def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
     if shown is None or shown[0] is not backend or shown[1:] != (text, cursor_y) or reading is None:
         return False
     return reading.until is None and reading.marker is None
-
-
-def _shown_as(panes: Mapping[str, PaneView], session: str) -> str:
-    """The name under which a session's screen was captured."""
-    pane = panes.get(session)
-    return pane.ref.session if pane is not None else session
 
 
 def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> AgentSeen:

@@ -222,8 +222,8 @@ MUTANTS = (
     Mutant(
         "knows a session only by its name",
         "fleet/world/sense.py",
-        "        if spec.session not in found and pane is not None:\n",
-        "        if False:\n",
+        "    for spec in absent:\n",
+        "    for spec in ():\n",
         f"{STORIES}::test_a_renamed_session_is_neither_stopped_nor_started_twice",
     ),
     Mutant(
