@@ -304,7 +304,10 @@ class Fleet:
 
     def backend_of(self, agent: AgentSpec) -> Backend:
         """The backend an agent declares; the loader has checked that it exists."""
-        return next(b for b in self.backends if b.name == agent.backend)
+        for backend in self.backends:
+            if backend.name == agent.backend:
+                return backend
+        raise LookupError(f"{agent.name} names no backend of this fleet: {agent.backend}")
 
     @property
     def watchdog_session(self) -> str:
