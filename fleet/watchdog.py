@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from fleet import __version__
 from fleet.core.actions import Start
@@ -407,11 +407,10 @@ class Watchdog:
             return
         words = (self.trouble.now, self.reloader.problem, len(look.orphans), self.loop_plan)
         if self.board.due(now.steady, words):
-            self.trouble.guard("writing the view", lambda: self.board.write(self.view(fleet, now)))
+            self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
-    def view(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
-        """The whole view as a document."""
+    def _write_view(self, fleet: Fleet, now: Moment) -> None:
         troubles = [f"watchdog: degraded: {self.trouble.now}"] if self.trouble.now else []
         if self.reloader.problem:
             troubles.append(f"agents.toml: not in force: {self.reloader.problem}")
@@ -420,13 +419,13 @@ class Watchdog:
         troubles += [
             f"{p.ref.session}: has our stamp, but the file does not name it; `down` stops it" for p in stray
         ]
-        extra = {
+        facts = {
             "tick": self.count,
             "at": now.wall,
             "degraded": self.trouble.now,
             "config": self.reloader.problem,
         }
-        return self.board.document(fleet, self.loop_plan, troubles) | extra
+        self.board.write(fleet, self.loop_plan, troubles, facts)
 
     # --- keeping on ---------------------------------------------------------------------------------
 

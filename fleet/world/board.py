@@ -7,8 +7,8 @@ ever decided from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from fleet import __version__
 from fleet.core.case import AgentSeen, Case
@@ -28,6 +28,16 @@ BUNDLES = 100
 AGENT_FACTS = ("model", "backend", "dir", "env", "bin", "flags", "role")
 SERVICE_FACTS = ("command", "dir", "env")
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Line(NamedTuple):
+    """A row as it is written: most stay as they are from one writing to the next."""
+
+    row: Row
+    text: str
+    problem: str | None
+
 
 class Board:
     """Rows by name, and the documents made of them."""
@@ -39,6 +49,7 @@ class Board:
         self._moved = self._changed = False
         self._words: tuple[object, ...] = ()
         self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
+        self._lines: dict[str, Line] = {}
         self.rows: dict[str, Row] = {}
 
     def post(
@@ -48,10 +59,11 @@ class Board:
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
         new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
         old = self.rows.get(spec.name)
+        if old == new:
+            return
         if old is None or _state(old) != _state(new):
             self._moved = True
-        elif old != new:
-            self._changed = True
+        self._changed = True
         self.rows[spec.name] = new
 
     def keep_only(self, names: Iterable[str]) -> None:
@@ -70,22 +82,29 @@ class Board:
         self._words, self._written = words, steady
         return True
 
-    def write(self, document: dict[str, Any]) -> None:
-        """For readers in other processes."""
-        body = json.dumps(document, ensure_ascii=False)
+    def write(
+        self, fleet: Fleet, plan: LoopPlan | None, troubles: Iterable[str], facts: Mapping[str, object]
+    ) -> None:
+        """The whole board, for readers in other processes."""
+        lines = self._lines = {name: self._line(name, shown) for name, shown in self.rows.items()}
+        agents, services = (
+            ", ".join(lines[spec.name].text for spec in specs if spec.name in lines)
+            for specs in (fleet.agents, fleet.services)
+        )
+        problems = [*troubles, *(line.problem for line in lines.values() if line.problem)]
+        problems += plan.problems if plan else ()
+        rest = {"loop": _loop(fleet, plan), "problems": problems, **facts}
+        body = (
+            f'{{"version": {_json(__version__)}, "agents": [{agents}], "services": [{services}],'
+            f" {_json(rest).removeprefix('{')}"
+        )
         self._world.disk.write(self._house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
 
-    def document(self, fleet: Fleet, plan: LoopPlan | None, troubles: Iterable[str]) -> dict[str, Any]:
-        """The whole board."""
-        problems = [*troubles, *(p for r in self.rows.values() if (p := problem(r)) is not None)]
-        problems += plan.problems if plan else ()
-        return {
-            "version": __version__,
-            "agents": [self.rows[a.name].plain() for a in fleet.agents if a.name in self.rows],
-            "services": [self.rows[s.name].plain() for s in fleet.services if s.name in self.rows],
-            "loop": _loop(fleet, plan),
-            "problems": problems,
-        }
+    def _line(self, name: str, shown: Row) -> Line:
+        known = self._lines.get(name)
+        if known is not None and known.row is shown:
+            return known
+        return Line(shown, _json(shown.plain()), problem(shown))
 
     def bundle(self, tick: int, spec: Spec, case: Case, verdict: Judgement) -> None:
         """The case behind an action, so that any surprise can be decided again at leisure."""
