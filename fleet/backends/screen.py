@@ -20,7 +20,7 @@ Regions a pattern may name:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from fleet.backends.layout import Block, Kind, Layout, Parts
@@ -76,13 +76,17 @@ _CHROME = re.compile(
 )
 
 
+_Cut = Callable[[Parts, list[str]], list[str]]
+
+
 class _Rule:
     """A pattern, compiled."""
 
-    __slots__ = ("name", "region", "search", "state", "unless")
+    __slots__ = ("cut", "name", "region", "search", "state", "unless")
 
     def __init__(self, pattern: Pattern) -> None:
         self.name, self.region, self.state = pattern.name, pattern.region, ScreenState(pattern.state)
+        self.cut: _Cut = _REGIONS.get(pattern.region, lambda _parts, _lines: [])
         self.search = re.compile(pattern.re, re.MULTILINE).search
         self.unless = re.compile(pattern.unless).search if pattern.unless else None
 
@@ -164,14 +168,17 @@ def _beside(dialog: Dialog, state: ScreenState, *, asked: bool) -> bool:
 def _verdict(
     profile: _Profile, parts: Parts, lines: list[str], now: float, zone: str
 ) -> tuple[ScreenState, str, str, float | None]:
-    regions = _regions(parts)
-    if parts.composer is None and not parts.dialog:
-        regions["end"] = _last_words(lines)
+    regions: dict[str, list[str]] = {}
     seen = parts.composer is not None or bool(parts.dialog)
+    if seen:
+        regions["end"] = []
     for rule in profile.rules:
         if rule.state in _AT_PROMPT and not seen:
             continue
-        for text in regions.get(rule.region, ()):
+        texts = regions.get(rule.region)
+        if texts is None:
+            texts = regions[rule.region] = rule.cut(parts, lines)
+        for text in texts:
             if rule.search(text) and not (rule.unless and rule.unless(text)):
                 until = parse_reset(text, now=now, zone=zone) if rule.state in _DATED else None
                 if rule.state is not ScreenState.IDLE:
@@ -191,25 +198,29 @@ def judge_notice(backend: Backend, text: str, *, now: float, zone: str) -> Readi
     return Reading(ScreenState.UNKNOWN)
 
 
-def _regions(parts: Parts) -> dict[str, list[str]]:
-    newest, status = parts.newest, parts.status
+def _opening(parts: Parts) -> list[str]:
     only = parts.live[0] if len(parts.live) == 1 else None
-    return {
-        "notice": [block.text for block in parts.notices],
-        "live": [newest.text] if newest and newest.kind in _SPOKEN else [],
-        "opening": ["\n".join((*only.lines, *parts.footer))] if only and only.kind is Kind.OTHER else [],
-        "status": [status.text] if status else [],
-        "footer": parts.footer,
-        "composer": [parts.composer] if parts.composer is not None else [],
-        "box": _last_box(parts.live),
-        "dialog": [parts.dialog] if parts.dialog else [],
-    }
+    return ["\n".join((*only.lines, *parts.footer))] if only and only.kind is Kind.OTHER else []
 
 
 def _last_box(live: list[Block]) -> list[str]:
     said = [block for block in live if block.kind is not Kind.STATUS][-2:]
     boxes = [block.text for block in said if block.kind is Kind.BAR]
     return boxes[1:]
+
+
+# Each is cut out of the screen when the first rule asks for it; most screens are known by one or two.
+_REGIONS: dict[str, _Cut] = {
+    "notice": lambda parts, _: [block.text for block in parts.notices],
+    "live": lambda parts, _: [parts.newest.text] if parts.newest and parts.newest.kind in _SPOKEN else [],
+    "opening": lambda parts, _: _opening(parts),
+    "status": lambda parts, _: [parts.status.text] if parts.status else [],
+    "footer": lambda parts, _: parts.footer,
+    "composer": lambda parts, _: [parts.composer] if parts.composer is not None else [],
+    "box": lambda parts, _: _last_box(parts.live),
+    "dialog": lambda parts, _: [parts.dialog] if parts.dialog else [],
+    "end": lambda _, lines: _last_words(lines),
+}
 
 
 def _contract_beside(
