@@ -28,7 +28,7 @@ class _Durable:
 class SimFile:
     """Bytes with an identity."""
 
-    __slots__ = ("before", "data", "inode", "mode", "mtime_ns", "synced")
+    __slots__ = ("before", "data", "inode", "known", "mode", "mtime_ns", "synced")
 
     def __init__(self, data: bytearray, inode: int, mode: int, mtime_ns: int) -> None:
         self.data = data
@@ -37,6 +37,14 @@ class SimFile:
         self.mtime_ns = mtime_ns
         self.synced = len(data)  # how many of its bytes survive a power cut
         self.before: _Durable | None = None  # set: the replacement itself may not survive one
+        self.known: FileStat | None = None  # as last asked for
+
+    def stat(self) -> FileStat:
+        """Its size and dates."""
+        size, known = len(self.data), self.known
+        if known is None or known.size != size or known.mtime_ns != self.mtime_ns:
+            known = self.known = FileStat(size, self.mtime_ns, self.inode, 0o100000 | self.mode)
+        return known
 
 
 class SimDisk:
@@ -112,7 +120,7 @@ class SimDisk:
         file = self.files.get(path)
         if file is None:
             return FileStat(0, 0, 2, 0o40700) if path in self.dirs else None
-        return FileStat(len(file.data), file.mtime_ns, file.inode, 0o100000 | file.mode)
+        return file.stat()
 
     def names(self, path: str) -> tuple[str, ...]:
         """Sorted names of files and directories in it."""

@@ -47,23 +47,25 @@ class Liveness:
         """After each tick of the peace."""
         if self._since is None:
             return
-        for member in self._machine.members.values():
+        members = self._machine.members.values()
+        limited = {id(m.account) for m in members if m.agent and m.agent.mood is Mood.LIMIT and m.agent.alive}
+        for member in members:
             if member.wish == "up" and member.watch != "none":
-                self._one(member)
+                self._one(member, limited=id(member.account) in limited)
 
     def _lasted(self, began: float) -> float:
         return self._machine.clock.t - max(began, self._since or 0.0)
 
-    def _one(self, member: Member) -> None:
+    def _one(self, member: Member, *, limited: bool) -> None:
         agent, fail = member.agent, self._oracles.fail
         if agent is None or not agent.alive:
-            self._must_return(member)
+            self._must_return(member, limited=limited)
             return
         self._dead.pop(member.name, None)
         lasted = self._lasted(agent.since)
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
-        if self._limited(member):  # inside its account's window nothing is done to it (I5), not even a reboot
+        if limited:  # inside its account's window nothing is done to it (I5), not even a reboot
             self._held[member.name] = self._machine.clock.t
         lasted = min(lasted, self._lasted(self._held.get(member.name, 0.0)))
         stalled = agent.mood in STALLED and member.watch == "heal+stall"
@@ -73,14 +75,9 @@ class Liveness:
         if agent.mood is Mood.LIMIT:
             self._must_resume(member, agent)
 
-    def _limited(self, member: Member) -> bool:
-        mates = [m for m in self._machine.members.values() if m.account is member.account]
-        return any(m.agent is not None and m.agent.alive and m.agent.mood is Mood.LIMIT for m in mates)
-
-    def _must_return(self, member: Member) -> None:
+    def _must_return(self, member: Member, *, limited: bool) -> None:
         self._dead.setdefault(member.name, self._machine.clock.t)
         lasted = self._lasted(self._dead[member.name])
-        limited = self._limited(member)
         until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
         waits = limited or until + PROBED > self._machine.clock.wall()
         if not waits and lasted > (BUDGET if self._spent else HEALED):

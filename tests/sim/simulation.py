@@ -19,6 +19,7 @@ from fleet.config import ConfigError, parse
 from fleet.core.decide import Judgement
 from fleet.core.desired import Hold
 from fleet.core.model import Fleet
+from fleet.core.views import Row
 from fleet.watchdog import Watchdog
 from fleet.world.world import World
 from tests.sim.agents import CALM, Account
@@ -135,7 +136,7 @@ class Simulation:
         self.liveness = Liveness(self.machine, self.oracles, self.operator)
         self._last_second = (-1, 0)
         self._marked: dict[str, Judgement] = {}
-        self._states: dict[str, str] = {}
+        self._rows: dict[str, Row] = {}
 
     def _declare(self, rng: Random, agents: int) -> list[Declared]:
         declared = []
@@ -351,6 +352,7 @@ class Simulation:
                 self._marked[name] = verdict
                 self.report.rules[verdict.rule] += 1
         for name, row in watchdog.board.rows.items():
-            was, self._states[name] = self._states.get(name, row.state), row.state
-            if was != row.state:
-                self.report.edges[was, row.state] += 1
+            was = self._rows.get(name, row)
+            if was is not row and was.state != row.state:
+                self.report.edges[was.state, row.state] += 1
+        self._rows.update(watchdog.board.rows)
