@@ -324,15 +324,15 @@ class Watchdog:
     # --- deciding -----------------------------------------------------------------------------------
 
     def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
-        heals = [t for t in self.mind.fleet.heals if now.steady - t < HOUR_S]
+        heals = tuple(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S)
         for spec in todo:
             seen = look.seen[spec.name]
             memory = self._with_run(spec, seen, self.mind.memories[spec.name])
-            case = self._case(fleet, spec, memory, seen, now, tuple(heals))
+            case = self._case(fleet, spec, memory, seen, now, heals)
             verdict = judge(case)
             self.mind.cases[spec.name], self.mind.judged[spec.name] = case, verdict
             if isinstance(verdict.action, Start) and not verdict.action.planned:
-                heals.append(now.steady)
+                heals = (*heals, now.steady)
 
     def _learn_runs(self, specs: Iterable[Spec]) -> None:
         """Who is not there may have been started by a verb since, and be gone again: its record stays."""

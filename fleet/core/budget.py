@@ -66,6 +66,8 @@ def back_off(number: int, run: str) -> float:
 
 def fleet_allows(heals: tuple[float, ...], now: float, agents: int, *, server_lost: bool) -> bool:
     """May the fleet make one more unplanned start at this moment?"""
+    if len(heals) < FLEET_MINUTE:
+        return True
     minute = sum(now - t < MINUTE_S for t in heals)
     if server_lost:
         return minute < max(FLEET_MINUTE, agents // 5)

@@ -147,9 +147,13 @@ class Redactor:
         early, self._rest = self._long(rest)
         return "".join(clean) + early
 
+    def line(self, line: str) -> str:
+        """The clean text of a line that stands alone."""
+        return self._line(line, "")
+
     def close(self) -> str:
         """What was held back. The next `feed` begins afresh."""
-        clean = self._line(self._rest, "")
+        clean = self.line(self._rest)
         self._rest, self._key_lines = "", 0
         return clean
 
@@ -193,4 +197,4 @@ class Redactor:
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without secrets: the given values in any encoding, and whatever looks like one. Idempotent."""
     redactor = Redactor(secrets)
-    return redactor.feed(text) + redactor.close()
+    return redactor.feed(text) + redactor.close() if "\n" in text else redactor.line(text)

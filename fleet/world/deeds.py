@@ -51,7 +51,8 @@ class Mind:
 
     def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
         """Whose time has come."""
-        return frozenset(s.name for s in specs if self.wakes.get(s.name, 0.0) <= now.steady)
+        wakes, steady = self.wakes, now.steady
+        return frozenset([s.name for s in specs if wakes.get(s.name, 0.0) <= steady])
 
 
 @dataclass(slots=True)
@@ -137,7 +138,7 @@ class Deeds:
 
     def _with_tails(self, memory: AgentMemory) -> AgentMemory:
         """A text that lies in a file is known on the screen like any other: a long one by its end."""
-        if all(m.tail or not m.file for m in memory.outbox):
+        if not memory.outbox or all(m.tail or not m.file for m in memory.outbox):
             return memory
         return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
 

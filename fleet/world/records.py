@@ -27,7 +27,7 @@ class Records:
     def __init__(self, world: World, house: House) -> None:
         self._world = world
         self._house = house
-        self._saved: dict[str, AgentMemory] = {}
+        self._saved: dict[str, tuple[AgentMemory, tuple[object, ...]]] = {}  # and what of it lasts
         self._saved_at: dict[str, float] = {}
         self._runs: dict[str, tuple[FileStat, Run | None]] = {}
 
@@ -45,7 +45,7 @@ class Records:
         memory = replace(
             memory, stopping=None, limit=self._limit(session) if memory.limit is None else memory.limit
         )
-        self._saved[name] = memory
+        self._saved[name] = (memory, _lasting(memory))
         return memory
 
     def _limit(self, session: str) -> Limit | None:
@@ -57,17 +57,18 @@ class Records:
 
     def save(self, name: str, session: str, memory: AgentMemory, steady: float) -> None:
         """Durably, if anything changed that the next look would not give anyway."""
-        saved = self._saved.get(name)
+        saved, lasted = self._saved.get(name, (None, ()))
         if saved is memory:
             return
-        if saved is not None and _lasting(saved) == _lasting(memory):
+        lasting = _lasting(memory)
+        if saved is not None and lasted == lasting:
             same = _passing(saved) == _passing(memory)
             if same or steady - self._saved_at.get(name, 0.0) < LAZY_S:
                 return
         if (saved.limit if saved else None) != memory.limit:
             self._save_limit(session, memory.limit)
         self._house.store.save(f"agents/{name}", to_plain(replace(memory, stopping=None)))
-        self._saved[name], self._saved_at[name] = memory, steady
+        self._saved[name], self._saved_at[name] = (memory, lasting), steady
 
     def _save_limit(self, session: str, limit: Limit | None) -> None:
         name = f"limited-{session}.json"
