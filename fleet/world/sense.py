@@ -183,7 +183,8 @@ class Senses:
                 or (pane.dead and not eye.words)
             ):
                 wanted.append(pane.ref)
-                eye.again = moved or now.wall - pane.activity < TWO_SECONDS
+                # dated after now it is from before the clock was set back, and settled
+                eye.again = moved or abs(now.wall - pane.activity) < TWO_SECONDS
         if not wanted:
             return {}
         over = {p.ref.session for p in panes.values() if p.dead}

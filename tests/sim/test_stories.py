@@ -62,6 +62,23 @@ def test_a_suspend_makes_nobody_older(seconds):  # I23
     told(sim)
 
 
+def test_a_clock_set_back_does_not_make_every_look_a_capture():
+    sim = story(Declared("a", watch="heal"), Declared("b"))
+    looked = []
+
+    def watch() -> None:
+        one = agent(sim, "a")
+        shown = one.screen
+        one.screen = lambda: looked.append(1) or shown()
+
+    at(sim, 1000, lambda: agent(sim, "a")._to_done())
+    at(sim, 1100, lambda: sim.nemesis._jump(-7200.0))
+    at(sim, 1110, lambda: sim.kill_watchdog(1.0))  # the next one looks at everything
+    at(sim, 1400, watch)
+    told(sim)
+    assert not looked, "nothing moved on it since long before the clock did"
+
+
 def test_an_agent_is_not_older_for_what_a_stopped_watchdog_missed():  # I23
     sim = story(Declared("a"))
     at(sim, 1000, lambda: agent(sim, "a")._to_done())
