@@ -338,8 +338,10 @@ class Watchdog:
         """Who is not there may have been started by a verb since, and be gone again: its record stays."""
         alive = self.last_look.alive if self.last_look is not None else {}
         for spec in specs:
+            if spec.session in alive:
+                continue
             memory = self.mind.memories[spec.name]
-            if spec.session in alive or memory.stopping is not None:
+            if memory.stopping is not None:
                 continue
             run = self.records.run(spec.session)
             if run is not None and (memory.run is None or run.id != memory.run.id):

@@ -99,7 +99,7 @@ class Senses:
         self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
-        self._last: dict[str, tuple[AgentSeen, tuple[object, ...]]] = {}
+        self._last: dict[str, tuple[object, ...]] = {}
         self._kept: dict[str, Kept] = {}
 
     def look(
@@ -125,7 +125,7 @@ class Senses:
         captured = self._capture(specs, by_session, memories, due, now)
         mine = {p.ref.session for p in by_session.values()} | {fleet.watchdog_session}
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
-        found = {}
+        found, changed = {}, set()
         for spec in specs:
             name, entry, kept = spec.name, desired.entries.get(spec.name), self._kept.get(spec.name)
             pane, memory, taken = by_session.get(spec.session), memories[name], spec.session in foreign
@@ -141,12 +141,14 @@ class Senses:
             found[name] = one
             if kept is None or kept.seen is not one:
                 self._kept[name] = Kept(pane, entry, memory, taken, lost_at, one)
+                if self._moved(name, one):
+                    changed.add(name)
         self.listen = False
         return Look(
             listing.server,
             "",
             found,
-            frozenset(n for n, s in found.items() if self._moved(n, s)),
+            frozenset(changed),
             {p.ref.session: p.ref for p in listing.panes if not p.dead},
             tuple(p for p in listing.panes if p.ref.session not in mine),
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
@@ -357,9 +359,6 @@ class Senses:
 
     def _moved(self, name: str, seen: AgentSeen) -> bool:
         """Did anything change that a rule looks at?"""
-        last = self._last.get(name)
-        if last is not None and last[0] is seen and not seen.fresh:
-            return False
         pane = seen.pane
         key = (
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
@@ -367,8 +366,10 @@ class Senses:
             seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent, seen.foreign, seen.server_lost,
             seen.working, seen.asked, seen.limit, seen.receipt, seen.posted,
         )  # fmt: skip
-        self._last[name] = (seen, key)
-        return seen.fresh or last is None or last[1] != key
+        if self._last.get(name) == key and not seen.fresh:
+            return False
+        self._last[name] = key
+        return True
 
 
 def _by_session(
