@@ -151,8 +151,8 @@ class Layout:
         return lines
 
     def _overlaid(self, lines: list[str]) -> int | None:
-        found = (i for i, line in enumerate(lines) if self.overlay and self.overlay.match(line))
-        return next(found, None)
+        begins = self.overlay.match if self.overlay else None
+        return next((i for i, line in enumerate(lines) if begins(line)), None) if begins else None
 
     def _find_composer(self, lines: list[str]) -> tuple[int, int, int] | None:
         """Where content ends, where the composer's first line is, and where its last has been."""

@@ -72,15 +72,14 @@ class Intents:
 
     def open_intents(self) -> tuple[Intent, ...]:
         """Those without an outcome, oldest first, whoever began them."""
-        found: dict[str, Intent] = {}
+        found: dict[str, dict[str, Any]] = {}
         for line in self._read().decode("utf-8", "replace").split("\n"):
             record = _parse(line) if line else {}
             if "outcome" in record:
                 found.pop(record.get("id", ""), None)
             elif "effect" in record:
-                intent = _intent(record)
-                found[intent.id] = intent
-        return tuple(found.values())
+                found[str(record.get("id", ""))] = record
+        return tuple(map(_intent, found.values()))
 
     def compact(self) -> None:
         """Keep only what is open. The caller must be the only writer at this moment."""

@@ -7,7 +7,6 @@ that something moved, where a rule waits for it, or when a full look is due. Not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
@@ -15,7 +14,7 @@ from fleet.core.desired import Desired, Entry
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
-from fleet.core.record import replace
+from fleet.core.record import dataclass, replace
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
 from fleet.world.ears import NOTHING, Ears
 from fleet.world.ports import Unavailable

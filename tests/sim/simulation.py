@@ -351,8 +351,7 @@ class Simulation:
             if self._marked.get(name) is not verdict:
                 self._marked[name] = verdict
                 self.report.rules[verdict.rule] += 1
-        for name, row in watchdog.board.rows.items():
-            was = self._rows.get(name, row)
-            if was is not row and was.state != row.state:
-                self.report.edges[was.state, row.state] += 1
-        self._rows.update(watchdog.board.rows)
+                row = watchdog.board.rows[name]
+                was, self._rows[name] = self._rows.get(name, row), row
+                if was.state != row.state:
+                    self.report.edges[was.state, row.state] += 1
