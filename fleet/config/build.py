@@ -60,6 +60,7 @@ class Build:
         self.project_dir = os.path.dirname(self.config_path)
         self.project_dir = self.path(self.defaults["project_dir"], ("defaults", "project_dir"))
         self.log_dir = self.path(self.defaults["log_dir"], ("defaults", "log_dir"))
+        self._log_dir_is_its_own()
         self.backends = Backends(self.section("backend"), self.reader, profiles)
 
     def fleet(self) -> Fleet:
@@ -119,6 +120,16 @@ class Build:
                 where, f"there is no file {path}", "paths are relative to the project directory"
             )
         return path
+
+    def _log_dir_is_its_own(self) -> None:
+        """It is made private and filled with files of ours: a home, / or the project is no place for that."""
+        where, hint = ("defaults", "log_dir"), 'give it a directory of its own, such as ".ao-state"'
+        if not self.defaults["log_dir"]:
+            return
+        if self.log_dir == self.project_dir:
+            self.report.warn(where, "is the project directory itself, which becomes private to you", hint)
+        elif os.path.commonpath((self.log_dir, self.project_dir)) == self.log_dir:
+            self.report.error(where, f"{self.log_dir} holds the project and whatever is beside it", hint)
 
     def _rows(self, section: str) -> list[dict[str, Any]]:
         return self.reader.tables(section, self.document.get(section, []), (section,))

@@ -61,7 +61,12 @@ def _explain_key(key: Key) -> str:
 
 
 def _type(key: Key) -> str:
-    return "one of " + ", ".join(key.choices) if key.choices else key.type.value
+    if not key.choices:
+        return key.type.value
+    words = ", ".join(key.choices)
+    if key.type is Type.STRINGS:
+        return f"a list of {words}"
+    return f"{key.type.value}, by {words}" if key.type is Type.WORDS else f"one of {words}"
 
 
 def _default(key: Key) -> str:
@@ -152,7 +157,13 @@ def _json_key(key: Key) -> dict[str, Any]:
     else:
         shape = dict(_JSON[key.type])
     if key.choices:
-        shape["enum"] = [str(choice) for choice in key.choices]
+        closed = {"enum": [str(choice) for choice in key.choices]}
+        if key.type is Type.STRINGS:
+            shape["items"] = shape["items"] | closed
+        elif key.type is Type.WORDS:
+            shape["propertyNames"] = closed
+        else:
+            shape |= closed
     if isinstance(key.default, str | float | int) and key.default != "":
         shape["default"] = key.default
     return {"description": key.text} | shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleet.config import schema as s
 from fleet.config.schema import REQUIRED, Key, Type
-from fleet.core.model import NOTICES
+from fleet.core.model import LANDMARKS, NOTICES, REGIONS, SIGNALS, TRANSCRIPTS
 from fleet.core.seen import ScreenState
 
 WATCH = ("none", "heal", "heal+stall")
@@ -146,7 +146,7 @@ KEYS: tuple[Key, ...] = (
         '"prompts/kickoff.md"', derived="none: the prompt is the role file alone"),
     Key("loop", "roles_dir", Type.PATH, "prompts", "Where the role prompts ROLE.md are.", '"prompts"'),
     Key("loop", "state_file", Type.STRING, "phase-idx", "Name of the index file under log_dir/state.",
-        '"phase-idx"', check=s.name),
+        '"phase-idx"', check=s.file_name),
     Key("loop", "resume_phase", Type.FLAG, True,
         "Keep the phase across restarts. false: a bare up with no loop running starts at the first.", "true"),
     Key("loop", "auto_advance", Type.FLAG, True,
@@ -287,15 +287,16 @@ KEYS: tuple[Key, ...] = (
     Key("backend", "fatal_re", Type.REGEX, "", "The conversation cannot go on: stop and start afresh.",
         "'cannot be modified'"),
     Key("backend", "signals", Type.STRINGS, (), "Structured sources, the most trusted first.",
-        '["hooks", "screen"]'),
-    Key("backend", "transcript", Type.STRING, "", "Which transcript reader understands it.", '"claude"'),
+        '["hooks", "screen"]', choices=SIGNALS),
+    Key("backend", "transcript", Type.STRING, "", "Which transcript reader understands it.", '"claude"',
+        choices=TRANSCRIPTS),
     Key("backend", "version", Type.STRING, "", "The CLI release this was proved against.", '"2.1.197"'),
     Key("backend", "patterns", Type.TABLES, (), "What the screen may show.",
         "[{ name = \"busy\", state = \"working\", re = 'esc to interrupt' }]"),
     Key("backend", "dialogs", Type.TABLES, (), "Questions that the CLI may open.",
         "[{ name = \"trust\", re = 'Do you trust', key = \"Enter\" }]"),
     Key("backend", "screen", Type.WORDS, (), "Named expressions that tell the regions of the screen apart.",
-        "{ composer = '^> (?P<draft>.*)$' }", check=s.landmarks),
+        "{ composer = '^> (?P<draft>.*)$' }", check=s.landmarks, choices=LANDMARKS),
 
     Key("backend.patterns", "name", Type.STRING, REQUIRED, "What the pattern is called.", '"busy"',
         check=s.filled),
@@ -303,7 +304,8 @@ KEYS: tuple[Key, ...] = (
         '"working"',
         choices=tuple(ScreenState)),
     Key("backend.patterns", "re", Type.REGEX, REQUIRED, "What is looked for.", "'esc to interrupt'"),
-    Key("backend.patterns", "region", Type.STRING, "live", "Which part of the screen counts.", '"live"'),
+    Key("backend.patterns", "region", Type.STRING, "live", "Which part of the screen counts.", '"live"',
+        choices=REGIONS),
     Key("backend.patterns", "unless", Type.REGEX, "", "Seen on the same line, this takes it back.",
         "'not yet'"),
     Key("backend.patterns", "fixture", Type.STRING, "", "The capture that proves it.", '"claude/busy.txt"'),
@@ -324,8 +326,7 @@ KEYS: tuple[Key, ...] = (
         'command, desktop, or "url" for a service whose address stands in the variable url_env.', '"command"',
         choices=("command", "desktop", "url")),
     Key("notify", "on", Type.STRINGS, (),
-        f"Which changes: {', '.join(NOTICES)}. Not given: those that need a person.",
-        '["fatal", "asking"]', check=s.notices),
+        "Which changes. Not given: those that need a person.", '["fatal", "asking"]', choices=tuple(NOTICES)),
     Key("notify", "command", Type.STRING, "",
         "What command runs; the message comes as JSON on its standard input.", '"./tell-me"'),
     Key("notify", "url_env", Type.STRING, "",

@@ -93,25 +93,43 @@ class Reader:
         try:
             normal = schema.convert(key.type, value)
         except Wrong as wrong:
-            said = str(wrong) or f"expected {key.type.value}, got {_kind_of(value)}"
-            self.report.error(where, said, f"such as {key.example}" if key.example and not str(wrong) else "")
+            expected, got = (wrong.expected, wrong.got) if wrong.expected else (key.type, value)
+            said = str(wrong) or f"expected {expected.value}, got {_kind_of(got)}"
+            hint = f"such as {key.example}" if key.example and not str(wrong) else ""
+            self.report.error((*where, *wrong.at), said, hint)
             return False
         if not self._trusted and (fault := _fault(key, normal)):
-            text, hint = fault
-            self.report.error(where, text, hint)
+            at, text, hint = fault
+            self.report.error((*where, *at), text, hint)
             return False
+        if key.choices and key.type is Type.WORDS and not self._trusted:
+            for name, _ in normal:
+                if name not in key.choices:
+                    self.unknown(name, key.choices, (*where, name))
         values[key.name] = normal
         return True
 
 
-def _fault(key: Key, value: Any) -> tuple[str, str] | None:
-    if key.choices and value not in key.choices:
-        return f'"{value}" is not one of {", ".join(key.choices)}', nearest(value, key.choices)
+def _fault(key: Key, value: Any) -> tuple[KeyPath, str, str] | None:
+    """Where in the value it is, what is wrong, what to do."""
+    for at, word in _chosen(key, value):
+        if word not in key.choices:
+            return at, f'"{word}" is not one of {", ".join(key.choices)}', nearest(word, key.choices)
     if key.type is Type.REGEX and (said := schema.regex(value)):
-        return said, "single quotes keep backslashes as they are"
+        return (), said, "single quotes keep backslashes as they are"
     if key.check and (said := key.check(value)):
-        return said, f"such as {key.example}" if key.example else ""
+        return (), said, f"such as {key.example}" if key.example else ""
     return None
+
+
+def _chosen(key: Key, value: Any) -> list[tuple[KeyPath, str]]:
+    """The words of a value that must be of the key's closed set, each with its place."""
+    if not key.choices or key.type is Type.WORDS:  # there the keys are, and those are read as keys
+        return []
+    if key.type is Type.STRINGS:
+        return [((index,), word) for index, word in enumerate(value)]
+    said = value != key.default or key.derived  # a resolved file writes down what was never said
+    return [((), value)] if said else []
 
 
 def _kind_of(value: Any) -> str:

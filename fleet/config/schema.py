@@ -14,8 +14,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from fleet.core.model import NOTICES
-
 Check = Callable[[Any], str]
 
 NAME_LENGTH = 48
@@ -68,13 +66,19 @@ class Key(NamedTuple):
     text: str
     example: str = ""
     check: Check | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # of the value; in a list of its items, in a table of its keys
     derived: str = ""  # in words, where the default is worked out from other keys
     inherited: bool = False  # [defaults] may hold it for every agent
 
 
 class Wrong(Exception):
-    """The value is not of the key's type."""
+    """The value is not of the key's type; in a list or table, the item `at` is not of the type `expected`."""
+
+    def __init__(
+        self, said: str = "", at: tuple[str | int, ...] = (), expected: Type | None = None, got: Any = None
+    ) -> None:
+        super().__init__(said)
+        self.at, self.expected, self.got = at, expected, got
 
 
 def convert(type_: Type, value: Any) -> Any:
@@ -120,7 +124,7 @@ def _count(value: Any) -> int:
 def _strings(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise Wrong
-    return tuple(_string(item) for item in value)
+    return tuple(_item(Type.STRING, index, item) for index, item in enumerate(value))
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -130,7 +134,7 @@ def _names(value: Any) -> tuple[str, ...]:
 def _words(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
         raise Wrong
-    return tuple((_string(key), _string(item)) for key, item in value.items())
+    return tuple((_string(key), _item(Type.STRING, key, item)) for key, item in value.items())
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -142,7 +146,15 @@ def _table(value: Any) -> dict[str, Any]:
 def _tables(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise Wrong
-    return [_table(item) for item in value]
+    return [_item(Type.TABLE, index, item) for index, item in enumerate(value)]
+
+
+def _item(type_: Type, at: str | int, value: Any) -> Any:
+    """One item of a list or table; a fault in it is told with its own place."""
+    try:
+        return convert(type_, value)
+    except Wrong as wrong:
+        raise Wrong(str(wrong), (at,), type_, value) from None
 
 
 _CONVERT: dict[Type, Callable[[Any], Any]] = {
@@ -207,6 +219,11 @@ def name(value: str) -> str:
     return "must start with a letter or digit and hold only letters, digits, - and _"
 
 
+def file_name(value: str) -> str:
+    """A file of ours, beside others of ours: no path, no suffix."""
+    return "" if NAME.fullmatch(value) else "must be a file name of letters, digits, - and _ (not a path)"
+
+
 def socket(value: str) -> str:
     """A name that tmux -L takes; a path would be looked for somewhere else."""
     if re.fullmatch(_SOCKET, value):
@@ -249,12 +266,6 @@ def tmux_keys(value: tuple[str, ...]) -> str:
 def branch(value: str) -> str:
     """A branch name by git's rules; none is fine."""
     return "must be a branch name that git accepts" if re.search(_BAD_REF, value) else ""
-
-
-def notices(value: tuple[str, ...]) -> str:
-    """Kinds of news that exist."""
-    unknown = [word for word in value if word not in NOTICES]
-    return f'"{unknown[0]}" is not one of {", ".join(NOTICES)}' if unknown else ""
 
 
 def quiet_hours(value: str) -> str:

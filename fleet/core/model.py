@@ -15,6 +15,17 @@ MessageDelivery = Literal["keys", "server"]
 Kind = Literal["loop", "persistent", "task"]
 Watch = Literal["none", "heal", "heal+stall"]
 
+# What a profile may name: parts of a screen, the expressions that tell them apart, structured sources,
+# transcript readers. What stands behind each is in backends and transcripts; tests hold the two together.
+REGIONS = ("live", "notice", "status", "footer", "composer", "box", "dialog", "opening", "end")
+LANDMARKS = (
+    "aside", "bar", "close", "composer", "echo", "folded", "header", "hint", "inside", "margin", "notice",
+    "open", "option", "output", "overlay", "placeholder", "queued", "said", "status", "summary", "tool",
+    "user",
+)  # fmt: skip
+SIGNALS = ("hooks", "registry", "transcript", "rollout", "notify", "server", "screen")
+TRANSCRIPTS = ("claude", "codex", "opencode")
+
 WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
 
 

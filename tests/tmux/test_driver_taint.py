@@ -191,9 +191,11 @@ class Choice:
         return bool(self.forms)
 
     def caused(self, where: KeyPath, document: Table) -> bool:
-        """A fault is found at the key, at its table, or at an agent that inherited it."""
+        """A fault is found at the key or at an item of it, at its table, or at an agent that inherited it."""
         at: Any = document
         for part in where[:-1]:
+            if at is self.table:
+                return part == self.name
             at = at[part]
         own = at is self.table and where[-1] == self.name
         return (

@@ -48,7 +48,9 @@ FAULTS = [
     (HEAD + "[watchdog]\nheavy_interval = 1979-05-27", 6, "watchdog.heavy_interval", "got a date or time"),
     (HEAD + "[watchdog]\nstall_grace = -0.5", 6, "watchdog.stall_grace", "must not be negative"),
     (HEAD + '[watchdog]\nlog_tokens = "yes"', 6, "watchdog.log_tokens", "expected true or false"),
-    (HEAD + AGENT + "env = { A = 1 }", 7, "agent[0].env", "expected a table of strings"),
+    (HEAD + AGENT + 'env = { B = "x", A = 1 }', 7, "agent[0].env.A", "expected a string, got a number (1)"),
+    (HEAD + AGENT + 'env = {\n  B = "x",\n  A = 1\n}', 9, "agent[0].env.A", "expected a string"),
+    (HEAD + AGENT + 'env_pass = ["A", ["B"]]', 7, "agent[0].env_pass[1]", "expected a string, got a list"),
     (HEAD + AGENT + 'env = { "A-B" = "1" }', 7, "agent[0].env", '"A-B" cannot be the name'),
     (HEAD + AGENT + 'env_pass = ["A", "1B"]', 7, "agent[0].env_pass", '"1B" cannot be the name'),
     (HEAD + AGENT + 'env_pass = ["*"]', 7, "agent[0].env_pass", "cannot be the name"),
@@ -125,6 +127,14 @@ FAULTS = [
      8, "backend.demo.dialogs[0].key", "tmux key"),
     (HEAD + 'backend2 = 3\n[backend.demo]\ndialogs = [{ name = "x", re = "x" }, { name = "x", re = "y" }]',
      7, "backend.demo.dialogs[1].name", "already taken"),
+    (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "idle"\nre = "x"\nregion = "foot"',
+     9, "backend.demo.patterns[0].region", 'did you mean "footer"?'),
+    (HEAD + '[backend.demo]\nsignals = ["screen", "hook"]',
+     6, "backend.demo.signals[1]", 'did you mean "hooks"?'),
+    (HEAD + '[backend.demo]\ntranscript = "claud"', 6, "backend.demo.transcript", 'did you mean "claude"?'),
+    # the log directory
+    ('[defaults]\nsession_prefix = "x"\nlog_dir = "/"', 3, "defaults.log_dir", "/ holds the project"),
+    ('[defaults]\nsession_prefix = "x"\nlog_dir = ".."', 3, "defaults.log_dir", "/ holds the project"),
     # the loop
     (HEAD + WORKER, 7, "agent[0].kind", "the file has no [loop]"),
     (HEAD + '[[agent]]\nname = "w"\nkind = "loop"\n' + LOOP, 5, "agent[0].role", "needs a role"),
@@ -132,7 +142,7 @@ FAULTS = [
      8, "agent[0].role", "must not contain a slash"),
     (HEAD + "[loop]\n", 5, "loop.phases", "is required"),
     (HEAD + "[loop]\nphases = []", 6, "loop.phases", "at least one phase"),
-    (HEAD + "[loop]\nphases = [1]", 6, "loop.phases", "expected a list of tables"),
+    (HEAD + "[loop]\nphases = [1]", 6, "loop.phases[0]", "expected a table, got a number (1)"),
     (HEAD + '[[loop.phases]]\nplan = "p"\nstatus = "s"', 5, "loop.phases[0].id", "is required"),
     (HEAD + '[[loop.phases]]\nid = "a/b"\nplan = "p"\nstatus = "s"', 6, "loop.phases[0].id", "slash"),
     (HEAD + '[[loop.phases]]\nid = "p"\nplan = "p"', 5, "loop.phases[0].status", "is required"),
@@ -149,8 +159,8 @@ FAULTS = [
     (HEAD + LOOP.replace('"s" }', '"s", gates = [{ run = "x", timeout = 0 }] }'),
      7, "loop.phases[0].gates[0].timeout", "greater than 0"),
     (HEAD + LOOP.replace('"s" }', '"s", models = { r = 1 } }'),
-     7, "loop.phases[0].models", "table of strings"),
-    (HEAD + LOOP + 'state_file = "../x"', 8, "loop.state_file", "must not contain"),
+     7, "loop.phases[0].models.r", "expected a string, got a number (1)"),
+    (HEAD + LOOP + 'state_file = "../x"', 8, "loop.state_file", "must be a file name"),
     (HEAD + LOOP + 'done_marker = ""', 8, "loop.done_marker", "must not be empty"),
     (HEAD + LOOP + 'done_marker = "a\\nb"', 8, "loop.done_marker", "must be one line"),
     (HEAD + AGENT + LOOP + '[loop.handoff]\nclaim_pings = "b"',
@@ -173,7 +183,10 @@ FAULTS = [
     (HEAD + TASK + LOOP + 'on_complete = { run = "t" }', 11, "loop.on_complete.trigger_file", "is required"),
     # the rest
     (HEAD + '[[notify]]\non = ["fatal"]', 5, "notify[0].to", "is required"),
-    (HEAD + '[[notify]]\nto = "desktop"\non = ["x"]', 7, "notify[0].on", '"x" is not one of fatal, asking'),
+    (HEAD + '[[notify]]\nto = "desktop"\non = ["x"]',
+     7, "notify[0].on[0]", '"x" is not one of fatal, asking'),
+    (HEAD + '[[notify]]\nto = "desktop"\non = ["fatal", "gates"]',
+     7, "notify[0].on[1]", 'did you mean "gate"?'),
     (HEAD + '[[notify]]\nto = "email"', 6, "notify[0].to", "is not one of command, desktop, url"),
     (HEAD + '[[notify]]\nto = "url"', 5, "notify[0].url_env", "is required when"),
     (HEAD + '[[notify]]\nto = "command"', 5, "notify[0].command", "is required when"),
@@ -233,6 +246,7 @@ def test_all_faults_come_at_once_in_the_order_of_the_file():
          "agent[0].wake.intervall", "interval"),
         (HEAD + "[backend.demo]\nActive_re = 'x'", 6, "backend.demo.Active_re", "active_re"),
         (HEAD + LOOP.replace('"s" }', '"s", gate = [] }'), 7, "loop.phases[0].gate", "gates"),
+        (HEAD + "[backend.demo]\nscreen = { compser = 'x' }", 6, "backend.demo.screen.compser", "composer"),
     ],
 )  # fmt: skip
 def test_an_unknown_key_is_an_error_when_strict_and_a_warning_elsewhere(text, line, key, hint):  # T06
@@ -270,6 +284,7 @@ def test_a_missing_prompt_file_is_an_error_when_strict_and_a_warning_elsewhere(t
 @pytest.mark.parametrize(
     ("text", "key"),
     [
+        (HEAD.replace(".log", "."), "defaults.log_dir"),
         (HEAD + AGENT + "resume = true", "agent[0].resume"),
         (HEAD + AGENT + 'role = "r"', "agent[0].role"),
         (HEAD + WORKER + 'prompt = "x"\n' + LOOP, "agent[0].prompt"),

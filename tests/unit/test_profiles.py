@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from fleet.backends import selftest, shipped
-from fleet.backends.layout import Layout
-from fleet.backends.screen import RANK, read
-from fleet.config.profiles import profile_values
+from fleet.backends.adapters import ADAPTERS
+from fleet.backends.layout import Layout, Parts
+from fleet.backends.screen import RANK, _regions, read
+from fleet.config.problems import Report
+from fleet.config.profiles import _given, profile_values
 from fleet.config.profiles import shipped as raw_profile
-from fleet.core.model import Backend
+from fleet.config.reader import Reader
+from fleet.core.model import LANDMARKS, REGIONS, SIGNALS, TRANSCRIPTS, Backend
 from fleet.core.seen import ScreenState
+from fleet.transcripts.places import _HOMES
 
 CLIS = selftest.recorded()
-REGIONS = {"live", "notice", "status", "opening", "footer", "composer", "box", "dialog", "end"}
 
 
 @pytest.mark.parametrize("name", shipped.names())
@@ -92,3 +95,20 @@ def test_the_patterns_together_know_every_state_a_screen_can_show():
         "starting",
         "dead",
     }
+
+
+def test_what_a_profile_may_name_is_what_there_is():
+    """The closed sets stand in the model, where a config is checked; what they name is code."""
+    rows = Path(shipped.HERE, "layout.py").read_text().split('"""')[1].splitlines()
+    columns = " ".join(row[:26] for row in rows if row.startswith("  "))
+    assert set(re.findall(r"\w+", columns)) == set(LANDMARKS)
+    assert set(REGIONS) == {*_regions(Parts()), "end"}
+    assert set(SIGNALS) == {*ADAPTERS, "screen"}
+    assert set(TRANSCRIPTS) == set(_HOMES)
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_a_shipped_profile_stands_every_check_that_a_projects_own_must(name):
+    report = Report()
+    _given(raw_profile(name), (), Reader(report, strict=True))
+    assert not report.errors
