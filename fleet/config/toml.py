@@ -144,20 +144,27 @@ class Lines:
         self._found: dict[KeyPath, int] | None = None
 
     def __call__(self, where: KeyPath) -> int | None:
-        """The line of the key, or of the nearest table around it when the key itself is missing."""
+        """The line of the key, or of the nearest table around it when the key itself is missing.
+
+        What belongs into a table that is not there at all is missing from the first line on.
+        """
         if self._found is None:
             found = positions(self._text)
-            self._found = found if found.keys() == set(_paths(self._document, ())) else {}
+            self._found = {(): 1} | found if found.keys() == set(_paths(self._document)) else {}
         while where and where not in self._found:
             where = where[:-1]
         return self._found.get(where)
 
 
-def _paths(node: Any, where: KeyPath) -> Iterator[KeyPath]:
-    items: Any = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    for key, value in items:
-        yield (*where, key)
-        yield from _paths(value, (*where, key))
+def _paths(document: dict[str, Any]) -> Iterator[KeyPath]:
+    """Not by recursion: a dotted key nests as deep as it likes."""
+    todo: list[tuple[KeyPath, Any]] = [((), document)]
+    while todo:
+        where, node = todo.pop()
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        inner = [((*where, key), value) for key, value in items]
+        yield from (path for path, _ in inner)
+        todo += [pair for pair in inner if isinstance(pair[1], dict | list)]
 
 
 def positions(text: str) -> dict[KeyPath, int]:

@@ -90,7 +90,7 @@ def test_folding_leaves_a_valid_document_as_it_means(document):
 def test_the_scanner_sees_the_keys_that_the_parser_sees(document, multiline):
     text = tomli_w.dumps(document, multiline_strings=multiline).replace("\r", "")
     parsed = tomllib.loads(text)
-    assert toml.positions(text).keys() == set(toml._paths(parsed, ()))
+    assert toml.positions(text).keys() == set(toml._paths(parsed))
 
 
 @settings(max_examples=300, deadline=None)
@@ -103,7 +103,7 @@ def test_no_text_breaks_the_passes(text):
         document, _ = toml.read(text, "f")
     except ConfigError:
         return
-    assert toml.positions(text).keys() == set(toml._paths(document, ()))
+    assert toml.positions(text).keys() == set(toml._paths(document))
 
 
 @pytest.mark.parametrize("name", ["small.toml", "contract.toml", "full.toml"])
@@ -111,7 +111,7 @@ def test_every_key_of_the_samples_is_found_on_the_line_that_holds_it(name):
     document, text = toml.read(fixture(name), name)
     rows = text.split("\n")
     lines = toml.Lines(text, document)
-    for path in toml._paths(document, ()):
+    for path in toml._paths(document):
         if isinstance(path[-1], str) and path[-1] != "backend":
             assert path[-1] in rows[lines(path) - 1], path
 
@@ -147,11 +147,17 @@ f = -1.5e-3
     ] == [1, 3, 6, 8, 8, 10, 11, 12, 14, 16]  # fmt: skip
 
 
-def test_a_missing_key_is_placed_at_its_table_and_a_missing_table_nowhere():
+def test_a_missing_key_is_placed_at_its_table_and_a_missing_table_at_the_top():
     document, text = toml.read("[a]\nb = 1\n[c]\n", "f")
     lines = toml.Lines(text, document)
     assert lines(("c", "nothing", "here")) == 3
-    assert lines(("other",)) is None
+    assert lines(("other",)) == 1
+    assert toml.Lines("", {})(("other", "key")) == 1
+
+
+def test_a_key_of_a_thousand_parts_is_read_like_any_other():
+    document, text = toml.read("[a]\nb = 1\n[" + ".".join("c" * 3000) + "]\n", "f")
+    assert toml.Lines(text, document)(("a", "b")) == 2
 
 
 def test_no_line_is_shown_when_scanner_and_parser_disagree():
