@@ -157,7 +157,7 @@ class RealDisk:
             return ()
 
     def make_dir(self, path: str) -> None:
-        """0700, parents too; repairs the mode of a directory of ours."""
+        """0700, parents too; repairs the mode of one of ours, which a shared one such as /tmp is not."""
         parent = os.path.dirname(path)
         if parent and not os.path.isdir(parent):
             self.make_dir(parent)
@@ -166,7 +166,8 @@ class RealDisk:
         info = os.lstat(path)
         if stat.S_ISLNK(info.st_mode) or not stat.S_ISDIR(info.st_mode):
             raise _refuse(errno.ENOTDIR, "is not a directory", path)
-        if info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) != DIR_MODE:
+        shared = info.st_mode & stat.S_ISVTX
+        if info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) != DIR_MODE and not shared:
             os.chmod(path, DIR_MODE)
 
     def touch(self, path: str) -> None:

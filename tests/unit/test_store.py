@@ -274,6 +274,14 @@ def test_a_directory_of_ours_with_a_loose_mode_is_repaired(tmp_path):
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
+def test_the_mode_of_a_shared_directory_is_left_as_it_is(tmp_path):
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    RealDisk().make_dir(str(shared))
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+
+
 def strangers(path):
     target = path.with_name("target")
     target.write_text("somebody's")
