@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from fleet import config
-from fleet.cli.common import Fail, Io, config_path
+from fleet.cli.common import Io, config_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when the file is right, 2 when it is not."""
     if args.explain is not None:
-        return explain(args.explain, io)
+        if args.json:
+            io.json(config.facts(args.explain))
+        else:
+            io.print(config.explain(args.explain))
+        return 0
     path = config_path(args, io)
     try:
         fleet = config.load(path, strict=True)
@@ -46,13 +50,4 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 0
     phases = len(fleet.loop.phases) if fleet.loop else 0
     io.print(f"{path}: fine: {len(fleet.agents)} agents, {len(fleet.services)} services, {phases} phases")
-    return 0
-
-
-def explain(key: str, io: Io) -> int:
-    """What the field table says about a key."""
-    try:
-        io.print(config.explain(key))
-    except KeyError as unknown:
-        raise Fail(str(unknown.args[0] if unknown.args else key), code=2) from None
     return 0

@@ -13,6 +13,7 @@ __all__ = [
     "ConfigError",
     "Problem",
     "explain",
+    "facts",
     "find",
     "json_schema",
     "load",
@@ -38,6 +39,13 @@ def explain(key: str) -> str:
     from fleet.config import docs
 
     return docs.explain(key)
+
+
+def facts(key: str) -> list[dict[str, str]]:
+    """The same as rows for a program."""
+    from fleet.config import docs
+
+    return docs.facts(key)
 
 
 def reference() -> str:

@@ -23,21 +23,47 @@ that does not exist is an error in `validate` and a warning elsewhere. Inline ta
 
 def explain(key: str) -> str:
     """What a key or a section means: agent.wake.interval, backend.claude.bin, loop, or just interval."""
+    keys, sections = _meant(key)
+    return "\n\n".join([*map(_explain_key, keys), *map(_explain_section, sections)])
+
+
+def facts(key: str) -> list[dict[str, str]]:
+    """The same for a program: every key that is meant, those of a section in its order."""
+    keys, sections = _meant(key)
+    inside = [inner for section in sections for inner in BY_SECTION[section].values()]
+    return [
+        {
+            "key": f"{one.section}.{one.name}",
+            "text": one.text,
+            "type": _type(one),
+            "default": _default(one),
+            "example": one.example,
+        }
+        for one in [*keys, *inside]
+    ]
+
+
+def _meant(key: str) -> tuple[list[Key], list[str]]:
+    """The keys and the sections that a word stands for. ConfigError for one that stands for none."""
     wanted = _plain_name(key)
     section, _, name = wanted.rpartition(".")
-    told = [_explain_key(keys[name]) for keys in (BY_SECTION.get(section, {}),) if name in keys]
-    if wanted in SECTIONS:
-        told.append(_explain_section(wanted))
-    told = told or [_explain_key(keys[wanted]) for keys in BY_SECTION.values() if wanted in keys]
-    if told:
-        return "\n\n".join(told)
-    known = {f"{section}.{name}" for section, keys in BY_SECTION.items() for name in keys}
+    keys = [BY_SECTION[section][name]] if name in BY_SECTION.get(section, {}) else []
+    sections = [wanted] if wanted in SECTIONS else []
+    if not keys and not sections:
+        keys = [inside[wanted] for inside in BY_SECTION.values() if wanted in inside]
+    if keys or sections:
+        return keys, sections
+    full = {f"{section}.{name}" for section, inside in BY_SECTION.items() for name in inside}
+    known = (
+        full if "." in wanted else {name for inside in BY_SECTION.values() for name in inside} | set(SECTIONS)
+    )
     raise ConfigError([Problem("agents.toml", None, key, "there is no such key", nearest(wanted, known))])
 
 
 def _plain_name(key: str) -> str:
-    """A key without what varies: positions in lists, names of backends and models."""
-    plain = re.sub(r"\[\w*\]", "", key.strip())
+    """A key without what varies: brackets, positions in lists, names of backends and models."""
+    header = re.fullmatch(r"\[+([^\[\]]+)\]+", key.strip())
+    plain = re.sub(r"\[\w*\]", "", header[1] if header else key.strip())
     for section in ("backend", "price"):
         match = re.fullmatch(rf'{section}\.(?:"[^"]*"|[^.]+)(\..+)?', plain)
         first = plain.removeprefix(f"{section}.").partition(".")[0]

@@ -586,6 +586,13 @@ def test_validate_explains_a_key_and_refuses_an_unknown_one():
     code, _, err = call("validate", "--explain", "agent.wach")
     assert code == 2
     assert err.startswith("error: ")
+    code, out, _ = call("validate", "--json", "--explain", "[agent.wake]")
+    assert code == 0
+    assert [row["key"] for row in json.loads(out)] == [
+        "agent.wake",
+        "agent.wake.interval",
+        "agent.wake.prompt_file",
+    ]
 
 
 def test_the_namespace_a_verb_gets_is_complete(project):

@@ -71,3 +71,10 @@ def test_a_key_can_be_asked_for_as_an_error_message_spells_it(key, words):
 def test_an_unknown_key_is_answered_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r'did you mean "agent\.model"'):
         config.explain("agent.modle")
+    with pytest.raises(ConfigError, match='did you mean "done_marker"'):
+        config.explain("done_maker")
+
+
+def test_a_section_can_be_asked_for_as_the_file_spells_it():
+    assert config.explain("[[loop.phases]]") == config.explain("loop.phases")
+    assert config.explain("[backend.claude]") == config.explain("backend")
