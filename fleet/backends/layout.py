@@ -4,8 +4,9 @@ A profile's `screen` table names the landmarks as regexes, each matched at the s
 trailing blanks:
 
   open, composer, close   the composer: an edge above, its first line (group `draft` is what was typed), an
-                          edge below. Without `close` it is the last composer line with only chrome below it
-  inside                  instead of `open`: every line of the composer (group `draft`); the last is a label
+                          edge below. Without `close` it is the last composer line with just chrome below
+  inside                  instead of `open`: every line of the composer (group `draft`); the last is a label,
+                          and a row of words stands below its edge
   folded                  what the composer shows in place of a long paste
   placeholder             a whole draft that is the CLI's own hint
   overlay                 the title of a window drawn over everything else; what is typed goes there
@@ -176,13 +177,15 @@ class Layout:
             top = bottom
             while top and self.inside.match(lines[top - 1]):
                 top -= 1
-            return (top, top, bottom) if top < bottom else None
+            return (top, top, bottom) if top < bottom and any(lines[bottom + 1 :]) else None
         return None
 
     def _only_chrome(self, lines: list[str], begin: int, footer: int) -> bool:
         """Below the line we type on stand neither words nor the keys of a dialog, and nothing to the left."""
         if self.start and any(line and self.start.match(line) for line in lines[begin:]):
             return False
+        if not any(lines[footer:]):
+            return False  # the rest of the screen is missing: this may be a turn that was taken long ago
         return all(not line or line[0] == " " for line in lines[footer:]) and not self._hinted(lines[footer:])
 
     @staticmethod

@@ -56,7 +56,9 @@ RANK = {
     )
 }
 _DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
-_AT_PROMPT = {ScreenState.LIMITED, ScreenState.WEDGED}  # said by a CLI that waits: its composer must be there
+# Said by a CLI that waits: its composer must be there, or what is seen is the past, or half of a screen.
+_AT_PROMPT = {ScreenState.LIMITED, ScreenState.WEDGED, ScreenState.IDLE}
+_ABOVE_PROMPT = {"notice", "box"}
 _SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # never a tool's output, never the user's own words
 
 # Colours, links and other sequences of a capture that was made with them.
@@ -173,7 +175,7 @@ def _verdict(
     if seen:
         regions["end"] = []
     for rule in profile.rules:
-        if rule.state in _AT_PROMPT and not seen:
+        if not seen and (rule.state in _AT_PROMPT or rule.region in _ABOVE_PROMPT):
             continue
         texts = regions.get(rule.region)
         if texts is None:

@@ -84,6 +84,20 @@ def test_folded_by_a_narrower_terminal_a_screen_says_the_same_or_nothing(width):
         )
 
 
+WORDS_LEFT = {"dead", "starting"}  # without its last line a program that ended looks like one that begins
+
+
+def test_a_screen_whose_last_lines_are_missing_says_the_same_or_nothing():
+    """What was cut off may be the composer or the row that tells of work: the rest proves neither."""
+    for capture in (c for c in CAPTURES if c.state not in WORDS_LEFT and c.dialog != "unknown"):
+        lines = capture.text.rstrip("\n").split("\n")
+        want = verdict(capture, capture.text)[0]
+        for cut in range(1, min(len(lines) // 2, 12)):
+            got = verdict(capture, "\n".join(lines[:-cut]))[0]
+            ended = (want, got) == ("idle", "working")  # the line that said so is gone
+            assert got in {want, "unknown"} or ended, (capture.cli, capture.name, cut, got)
+
+
 def test_a_banner_without_a_composer_is_of_a_program_that_is_gone():
     """I7."""
     lines = ["❯ go", "  ⎿  You've hit your session limit · resets 4:25am", "", "and then something else ran"]
