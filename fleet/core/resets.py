@@ -62,7 +62,7 @@ _DATES = (
     r"(?P<dmy>\d{1,2}\.\d{1,2}\.\d{4})(?!\d)",
 )
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s?Z|[+-]\d\d:?\d\d)?)(?!\w)"
-_AT = r"[,;]?\s+(?:at\s+)?"
+_AT = r"[,;]?\s+(?:at\s+|\()?"
 _NAMED = r"(?:Eastern|Central|Mountain|Pacific)(?:\s+(?:Standard\s+|Daylight\s+)?Time)?"
 _ZONE = (
     r"(?:\s*\((?P<zone>[A-Za-z+-][\w+/: -]*)\)"
@@ -71,9 +71,11 @@ _ZONE = (
     r"|MSK|[A-Z]{1,3}T|[A-Z]\w*(?:/[A-Z][\w+-]*)+))(?!\w))?"
 )
 
+_HEADER = r"(?:retry-after|resets?_(?:in|after)_seconds)"  # a server's own words, shown as they came
 _CUE = re.compile(
     r"\b(?:re(?:set|new|fresh)s?|try\s+again|retry(?:ing)?|retries|available(?:\s+again)?|until|back)"
-    r"(?:\s*:)?(?:\s+(?:at|on|by))?\s+|\|",
+    r"(?:\s*:)?(?:\s+(?:at|on|by))?\s+|\|"
+    r"|\bresets?_at\"?\s*[:=]\s*\"?|(?=\b" + _HEADER + r"\b)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"(?<![\w.:/-])(?=\w)")
@@ -124,6 +126,10 @@ def _read(text: str, start: int, now: float, zone: str, *, loose: bool = True) -
 def _relative(match: re.Match[str], now: float, _zone: str) -> float | None:
     seconds = parse_duration(match["span"])
     return None if seconds is None else now + min(seconds, CAP)
+
+
+def _seconds(match: re.Match[str], now: float, _zone: str) -> float | None:
+    return now + min(float(match["seconds"]), CAP)
 
 
 def _epoch(match: re.Match[str], _now: float, _zone: str) -> float | None:
@@ -248,12 +254,13 @@ def _form(pattern: str, instant: _Instant) -> tuple[re.Pattern[str], _Instant]:
 # Longest first: a time of day inside a date must not be read on its own.
 _FORMS: tuple[tuple[re.Pattern[str], _Instant], ...] = (
     _form(rf"(?:in|after|within)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
+    _form(rf"{_HEADER}\"?\s*[:=]\s*\"?(?P<seconds>\d{{1,7}}(?:\.\d+)?)(?![\w:.-])", _seconds),
     _form(rf"{_ISO}{_ZONE}", _iso),
     _form(r"(?P<epoch>1\d{9}(?:\d{3})?)(?![\w.-])", _epoch),
     *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}{_AT}{_CLOCK}{_ZONE}", _dated) for day in _DATES),
     *(_form(rf"{_CLOCK}(?:\s+on|,)\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),
     _form(rf"{_WEEKDAY}{_AT}{_CLOCK}{_ZONE}", _next),
-    _form(rf"(?P<near>today|tomorrow){_AT}{_CLOCK}{_ZONE}", _next),
+    _form(rf"(?P<near>today|tonight|tomorrow){_AT}{_CLOCK}{_ZONE}", _next),
     _form(rf"{_CLOCK}\s+(?:on\s+)?{_WEEKDAY}{_ZONE}", _next),
     *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}(?!\w){_ZONE}", _dated) for day in _DATES),
     _form(rf"{_WEEKDAY}{_ZONE}", _next),
