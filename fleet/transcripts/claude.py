@@ -1,10 +1,11 @@
 """Claude Code: JSONL, one line a content block, each with the usage of the whole message.
 
-Only lines that hold the key `"output_tokens":`, which every usage has, are decoded, and of those only the
-fields that are counted. (A long key is found faster than a short one.) It is looked for at the line's end
-first, where the CLI writes it. Quotes inside JSON strings are escaped, so a hit inside a string is possible
-only at its end; the whole line is decoded, so such a hit does no harm. Lines of user turns repeat a
-sub-agent's total under toolUseResult: that is not under message, so it is not counted.
+Only lines that hold the key `"output_tokens"`, which every usage of the CLI has, or failing that one of
+input are decoded, and of those only the fields that are counted. (A long key is found faster than a short
+one.) It is looked for at the line's end first, where the CLI writes it. Quotes inside JSON strings are
+escaped, so a hit inside a string is possible only at its end; the whole line is decoded, so such a hit does
+no harm. Lines of user turns repeat a sub-agent's total under toolUseResult: that is not under message, so it
+is not counted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, numbe
 
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits
-_KEY = b'"output_tokens":'
+_KEY = b'"output_tokens"'
+_OTHER_KEY = b'input_tokens"'  # read and written ones too; a gateway may leave the output out
 _ROLE = b'"role":"'
 _NEAR_END = 1 << 10  # bytes; what the CLI writes from the usage to the end fits in there
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -191,7 +193,7 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
                 if role >= 0 and startswith(b"user", role + len(_ROLE)):
                     continue
                 hit = find(_KEY, start, near + len(_KEY))
-                if hit < 0:
+                if hit < 0 and (hit := find(_OTHER_KEY, start, stop)) < 0:
                     continue
             raw = view[start:stop]
             line = decode(raw)

@@ -207,6 +207,7 @@ def test_opencode_without_a_database_is_no_database(tmp_path):
         ("float counts", claude_line().replace(b'"output_tokens":10', b'"output_tokens":10.0'), 10),
         ("absurd counts", claude_line(output=-5) + claude_line("n", output=10**30), 0),
         ("spaces after colons", claude_line(compact=False), 10),
+        ("spaces before colons", claude_line().replace(b'":', b'" : '), 10),
         ("windows line ends", claude_line().replace(b"\n", b"\r\n"), 10),
         ("a byte order mark", b"\xef\xbb\xbf" + claude_line(), 10),
         ("no newline at the end", claude_line().rstrip(b"\n"), 10),
@@ -247,6 +248,16 @@ def test_odd_lines_lose_nothing_and_raise_nothing(tmp_path, fast, name, raw, exp
     path = tmp_path / "s.jsonl"
     path.write_bytes(raw)
     assert counted(path, "claude", fast=fast).total().output == expected
+
+
+@BOTH
+@pytest.mark.parametrize("left", ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"])
+def test_a_usage_without_its_output_counts_what_it_has(tmp_path, fast, left):
+    path = tmp_path / "s.jsonl"
+    line = json.loads(claude_line())
+    line["message"]["usage"] = {left: 70}
+    path.write_text(json.dumps(line) + "\n")
+    assert counted(path, "claude", fast=fast).total().total == 70
 
 
 @BOTH
