@@ -39,13 +39,14 @@ class Trouble(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 fine, 1 not as desired, 2 usage or config."""
-    args = build_parser().parse_args(argv)
+    args = _arguments(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a file's name may be no text at all
     try:
         code: int = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except Trouble as trouble:
         print(f"error: {trouble}", file=sys.stderr)
@@ -55,6 +56,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as fault:
+        print(f"error: {_reason(fault)}", file=sys.stderr)
+        return 1
+
+
+def _reason(fault: Exception) -> str:
+    """What a fault is about and what it says."""
+    told = getattr(fault, "strerror", None) or str(fault)
+    name = getattr(fault, "filename", None)
+    return f"{name}: {told}" if name else told
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line; --config may stand before the command as well, if both name the same file."""
+    parser = build_parser()
+    before, rest = argparse.ArgumentParser(add_help=False), list(argv)
+    before.add_argument("--config")
+    first = next((i for i, word in enumerate(rest) if word in _COMMANDS), 0)
+    given, odd = before.parse_known_args(rest[:first])
+    args = parser.parse_args([*odd, *rest[first:]])
+    after = getattr(args, "config", None)
+    if given.config and after and os.path.abspath(given.config) != os.path.abspath(after):
+        parser.error(f"--config was given twice: {given.config} and {after}")
+    args.config = after or given.config
+    return args
+
+
+_COMMANDS = ("render", "follow", "follow-all", "list", "usage")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -112,9 +141,7 @@ def _render(args: argparse.Namespace) -> int:
         else:
             for line in renderer.lines(entries):
                 print(line)
-    except (OSError, ValueError) as fault:
-        if isinstance(fault, BrokenPipeError):
-            raise
+    except ValueError as fault:
         raise Trouble(f"{args.file}: {fault}") from None
     return 0
 
@@ -237,7 +264,7 @@ def _reader_left() -> bool:
     watch = select.poll()
     try:
         watch.register(sys.stdout.fileno(), 0)
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # there may be no stdout at all
         return False
     return any(what & (select.POLLERR | select.POLLHUP) for _, what in watch.poll(0))
 

@@ -35,7 +35,7 @@ def line_entries(kind: str, raw: bytes) -> Iterator[Entry]:
 
 
 def file_entries(path: str, kind: str) -> Iterator[Entry]:
-    """The events of a whole file, of any of the formats. Raises OSError when it cannot be read."""
+    """The events of a whole file, of any format. Raises OSError or ValueError when it cannot be read."""
     if kind == opencode.KIND:
         yield from opencode.stored_entries(path)
     elif kind == EXPORT:

@@ -172,9 +172,28 @@ def stored_entries(path: str, session: str = "") -> Iterator[Entry]:
         "select m.id, m.data, p.data from message m join part p on p.message_id = m.id"
         " where ? in ('', m.session_id) order by m.time_created, m.id, p.id"
     )
-    with closing(connect(path)) as connection:
-        for ident, info, part in connection.execute(query, (session,)):
-            yield from part_entries({"id": ident, **_object(info)}, _object(part))
+    import sqlite3
+
+    try:
+        with closing(connect(path)) as connection:
+            for ident, info, part in connection.execute(query, (session,)):
+                yield from part_entries({"id": ident, **_object(info)}, _object(part))
+    except sqlite3.Error as fault:
+        raise ValueError(f"cannot be read as opencode's database: {fault}") from None
+
+
+def is_readable(path: str) -> bool:
+    """Whether it is a database at all; one that is busy is."""
+    import sqlite3
+
+    try:
+        with closing(connect(path)) as connection:
+            connection.execute("select name from sqlite_master limit 1").fetchone()
+    except sqlite3.OperationalError as fault:
+        return "locked" in str(fault) or "busy" in str(fault)
+    except sqlite3.Error:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

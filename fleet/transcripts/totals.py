@@ -36,6 +36,8 @@ def own_places(env: Mapping[str, str]) -> list[str]:
 def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
     """Files with their format, each file once, and those whose format nobody knows."""
     jobs, unread, seen = [], [], set()
+    paths = list(paths)
+    named = set(paths)  # by hand: what is no transcript there is told, whatever it is called
     for path in files_below(paths):
         try:
             stat = os.stat(path)
@@ -45,9 +47,11 @@ def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
             continue
         seen.add(ident)
         kind = sniff(path)
-        if kind:
+        if kind and (kind != opencode.KIND or opencode.is_readable(path)):
             jobs.append((path, kind))
-        elif path.endswith(".jsonl") and S_ISREG(stat.st_mode) and stat.st_size:
+        elif not S_ISREG(stat.st_mode):
+            unread += [path] if path in named else []
+        elif stat.st_size and (path in named or kind or path.endswith(".jsonl")):
             unread.append(path)
     return jobs, unread
 

@@ -504,3 +504,54 @@ def test_follow_names_the_agents_there_are(capsys, fleet):
 def test_counts_in_words_leave_out_what_was_not_used():
     [line] = Renderer().lines([Entry(0.0, Role.ASSISTANT, "x", counts=Counts(1, 2, 0, 0), message="m")])
     assert line.endswith("[3 tokens: 1 in, 2 out]")
+
+
+def test_a_file_named_by_hand_that_is_no_transcript_is_told_whatever_it_is_called(capsys, tmp_path):
+    good, packed, broken = tmp_path / "good.jsonl", tmp_path / "old.jsonl.gz", tmp_path / "opencode.db"
+    good.write_bytes(claude_line())
+    packed.write_bytes(b"\x1f\x8b\x08 and so on")
+    broken.write_bytes(b"SQLite format 3\x00 and then nothing")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path in (packed, broken, tmp_path / "pipe.jsonl"):
+        code, _, err = agentlog(capsys, "usage", path)
+        assert (code, err) == (1, f"error: {path}: is no transcript that can be read\n")
+    code, out, _ = agentlog(capsys, "usage", "--json", good, packed)
+    assert (code, json.loads(out)["unread"], json.loads(out)["messages"]) == (0, [str(packed)], 1)
+    code, out, _ = agentlog(capsys, "usage", "--json", tmp_path)  # among others it may be anybody's
+    assert (code, json.loads(out)["unread"]) == (0, [str(broken)])
+
+
+def test_a_database_that_is_none_is_one_sentence(capsys, tmp_path):
+    broken = tmp_path / "opencode.db"
+    broken.write_bytes(b"SQLite format 3\x00 and then nothing")
+    code, _, err = agentlog(capsys, "render", broken)
+    assert code == 1
+    assert err.startswith(f"error: {broken}: cannot be read as opencode's database")
+
+
+def test_a_page_that_cannot_be_written_is_named(capsys, tmp_path):
+    good = tmp_path / "good.jsonl"
+    good.write_bytes(claude_line())
+    code, _, err = agentlog(capsys, "render", good, "--html", tmp_path / "no" / "page.html")
+    assert (code, err) == (1, f"error: {tmp_path / 'no' / 'page.html'}: No such file or directory\n")
+
+
+def test_the_config_may_stand_before_the_command_or_after_it(capsys, fleet, tmp_path):
+    """T01, T03."""
+    config = tmp_path / "agents.toml"
+    before = agentlog(capsys, "--config", config, "list", "--json")
+    assert before == agentlog(capsys, "list", "--json", "--config", config)
+    assert before[0] == 0
+    with pytest.raises(SystemExit) as left:
+        agentlog(capsys, "--config", config, "list", "--config", tmp_path / "other.toml")
+    assert left.value.code == 2
+
+
+@pytest.mark.parametrize("stdout", [">&-", ">/dev/full"])
+def test_a_stdout_that_takes_nothing_is_no_traceback(tmp_path, stdout):
+    (tmp_path / "good.jsonl").write_bytes(claude_line())
+    command = f'"$1" "$2" usage "$3" {stdout}'
+    words = ["sh", "-c", command, "sh", sys.executable, str(ROOT / "agentlog.py"), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (0 if stdout == ">&-" else 1)
