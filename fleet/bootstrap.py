@@ -73,7 +73,8 @@ def enter(modules: Sequence[str], wanted: str = "base", *, optional: bool = Fals
         say(f"going on without {', '.join(lacking)}: {fault}")
         return
     os.environ[ENTERED] = "1"
-    sys.stdout.flush()
+    if sys.stdout is not None:  # who calls us may have closed it
+        sys.stdout.flush()
     os.execv(python, [python, *sys.orig_argv[1:]])
 
 
@@ -263,8 +264,9 @@ def last_line(text: str) -> str:
 
 def say(text: str) -> None:
     """To stderr: stdout belongs to the verb."""
-    sys.stderr.write(f"agents.py: {text}\n")
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.write(f"agents.py: {text}\n")
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

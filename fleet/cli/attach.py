@@ -27,6 +27,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     session = session_of(fleet, args.name)
     outer = os.environ.get("TMUX", "")
     command = terminal.attach_command(fleet, session, outer=outer, read_only=args.read_only)
+    if args.print and args.json:
+        io.json({"name": args.name, "session": session, "command": command})
+        return 0
     if args.print:
         io.print(shlex.join(command))
         return 0

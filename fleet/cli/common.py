@@ -87,11 +87,13 @@ class Io:
         except (OSError, ValueError, AttributeError):
             return
 
-    def json(self, document: Any) -> None:
-        """Facts for a program: one document, stable order as given."""
+    def json(self, document: Any, *, indent: int | None = 2) -> None:
+        """Facts for a program: one document, stable order as given; without indent it is one line."""
         import json
 
-        self.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        # A stdout that cannot spell a letter would show it as Python does, and that is no JSON.
+        spelt = "utf" in (getattr(self.out, "encoding", None) or "utf-8").lower()
+        self.write(json.dumps(document, indent=indent, ensure_ascii=not spelt) + "\n")
 
     def warn(self, text: str) -> None:
         """Something is odd; we go on."""

@@ -35,13 +35,20 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the script; `names` is what the scripts themselves ask for."""
     if args.shell == "names":
         fleet = load_fleet(args, io)
-        for name in [a.name for a in fleet.agents] + [s.name for s in fleet.services]:
+        names = [a.name for a in fleet.agents] + [s.name for s in fleet.services]
+        if args.json:
+            io.json(names)
+        for name in [] if args.json else names:
             io.print(name)
         return 0
     known = verbs()
     grammar = {verb: words(verb) for verb in known}
     texts = {verb: entry[1] for verb, entry in known.items()}
-    io.write({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](grammar, texts))
+    script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](grammar, texts)
+    if args.json:
+        io.json({"shell": args.shell, "script": script})
+    else:
+        io.write(script)
     return 0
 
 

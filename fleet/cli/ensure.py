@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
     fleet = load_fleet(args, io)
     if args.install:
-        return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print)
+        return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print, as_json=args.json)
     facts = gather(fleet)
     dog = facts["watchdog"]
     wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
@@ -83,21 +83,25 @@ def _say(io: Io, text: str, word: str, code: int, *, as_json: bool) -> int:
     return code
 
 
-def _install(config: str, prefix: str, io: Io, *, only_print: bool) -> int:
+def _install(config: str, prefix: str, io: Io, *, only_print: bool, as_json: bool) -> int:
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     folder = os.path.join(home, "systemd", "user")
     name = f"fleet-{prefix.rstrip('-_')}"
     words = {"config": _quote(config), "python": _quote(sys.executable), "engine": _quote(ENGINE)[1:-1]}
     files = {f"{name}.service": UNIT.format(**words), f"{name}.timer": TIMER.format(**words)}
+    files = {os.path.join(folder, file): text for file, text in files.items()}
+    if only_print and not as_json:
+        for path, text in files.items():
+            io.print(f"# {path}\n{text}")
     if only_print:
-        for file, text in files.items():
-            io.print(f"# {os.path.join(folder, file)}\n{text}")
-        return 0
+        return _files(io, files, written=False) if as_json else 0
     os.makedirs(folder, exist_ok=True)
-    for file, text in files.items():
-        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+    for path, text in files.items():
+        with open(path, "w", encoding="utf-8") as out:
             out.write(text)
-        io.print(f"wrote {os.path.join(folder, file)}")
+        io.note(f"wrote {path}")
+    if as_json:
+        _files(io, files, written=True)
     commands = (
         ["systemctl", "--user", "daemon-reload"],
         ["systemctl", "--user", "enable", "--now", f"{name}.timer"],
@@ -115,7 +119,12 @@ def _install(config: str, prefix: str, io: Io, *, only_print: bool) -> int:
                 f"{' '.join(command)}: {done.stderr.strip()}", hint="loginctl enable-linger, then try again"
             )
             return 1
-    io.print("to have it run without being logged in: loginctl enable-linger")
+    io.note("to have it run without being logged in: loginctl enable-linger")
+    return 0
+
+
+def _files(io: Io, files: dict[str, str], *, written: bool) -> int:
+    io.json({"written": written, "files": files})
     return 0
 
 

@@ -74,9 +74,7 @@ def _fits(record: dict[str, Any], args: argparse.Namespace) -> bool:
 
 def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
     if as_json:
-        import json
-
-        io.write(json.dumps(record, ensure_ascii=False) + "\n")
+        io.json(record, indent=None)
         return
     when = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record.get("ts", 0))))
     io.print(
@@ -88,7 +86,7 @@ def _since(word: str) -> float:
     if not word:
         return 0.0
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(word[-1:])
-    if unit and word[:-1].replace(".", "", 1).isdigit():
+    if unit and word[:-1].replace(".", "", 1).isdecimal():
         return time.time() - float(word[:-1]) * unit
     from datetime import UTC, datetime
 

@@ -1,11 +1,13 @@
 """What a session printed: its last lines, and with -f whatever comes next.
 
-Terminal control sequences are taken out; --raw leaves them in.
+Terminal control sequences are taken out; --raw leaves them in. With --json it is one document, and with -f
+one JSON string a line.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -36,14 +38,32 @@ def run(args: argparse.Namespace, io: Io) -> int:
         file = open(path, "rb")  # noqa: SIM115  a follower may swap it for the file that replaced it
     except FileNotFoundError:
         raise Fail(f"{args.name} has no log yet: {path}", hint=f"agents.py up {args.name}") from None
+    tell = functools.partial(_tell, io, show, as_json=args.json)
     try:
-        io.write(show(tail(file, args.lines)))
-        io.flush()
+        last = tail(file, args.lines)
+        if args.json and not args.follow:
+            io.json({"name": args.name, "path": path, "lines": _lines(show(last))})
+        else:
+            tell(last)
         while args.follow and not io.gone:
-            file = follow(file, path, io, show)
+            file = follow(file, path, io, tell)
     finally:
         file.close()
     return 0
+
+
+def _tell(io: Io, show: Callable[[bytes], str], data: bytes, *, as_json: bool) -> None:
+    """Some whole lines, for a person or for a program."""
+    if as_json:
+        for line in _lines(show(data)):
+            io.json(line, indent=None)
+    else:
+        io.write(show(data))
+    io.flush()
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def tail(file: BinaryIO, lines: int) -> bytes:
@@ -61,15 +81,14 @@ def tail(file: BinaryIO, lines: int) -> bytes:
     return b"".join(line + b"\n" for line in whole[-lines:]) if found and lines else b""
 
 
-def follow(file: BinaryIO, path: str, io: Io, show: Callable[[bytes], str]) -> BinaryIO:
+def follow(file: BinaryIO, path: str, io: Io, tell: Callable[[bytes], None]) -> BinaryIO:
     """Print whole lines as they come, also after a truncation; returns the file that replaced this one."""
     pending = b""
     while not io.gone:
         fresh = file.read(BLOCK)
         if fresh:
             whole, newline, pending = (pending + fresh).rpartition(b"\n")
-            io.write(show(whole + newline))
-            io.flush()
+            tell(whole + newline)
         elif os.fstat(file.fileno()).st_size < file.tell():
             file.seek(0)
             pending = b""

@@ -10,7 +10,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Io, clean, load_fleet
+from fleet.cli.common import Fail, Io, clean, load_fleet
 
 if TYPE_CHECKING:
     import argparse
@@ -43,6 +43,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
             session_of(fleet, name)
         for key in ("agents", "services"):
             facts[key] = [r for r in facts[key] if r["name"] in args.names]
+    if args.prometheus and args.json:
+        raise Fail("--prometheus and --json are two forms of the same; choose one", code=2)
     if args.prometheus:
         from fleet.cli.metrics import exposition
         from fleet.transcripts.tokenlog import token_records

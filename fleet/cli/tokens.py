@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         _explain_emptiness(fleet, args, io)
         return 0
     rows = BY[args.by](records) if args.by else by_phase(records)
-    if args.plot:
+    if args.plot and not args.json:
         return _plot(records, io)
     footer = [total_row(rows)] if len(rows) > 1 else []
     if args.by:

@@ -295,9 +295,7 @@ def _list(args: argparse.Namespace) -> int:
 
     rows = list(rows_of(_wanted(_fleet(args))))
     if args.json:
-        import json
-
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        _print_json(rows)
         return 0
     if rows:
         print(f"{'agent':<16} {'cli':<9} {'last written':<16}  {'bytes':>13}  path")
@@ -335,15 +333,21 @@ def _usage(args: argparse.Namespace) -> int:
         gc.enable()
     document["unread"] = unread
     if args.json:
-        import json
-
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        _print_json(document)
     else:
         for line in report(document):
             print(line)
         for remark in remarks(document):
             print(remark, file=sys.stderr)
     return 0
+
+
+def _print_json(document: Any) -> None:
+    """One document; in letters that stdout can spell, because Python's own way to show others is no JSON."""
+    import json
+
+    spelt = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    print(json.dumps(document, indent=2, ensure_ascii=not spelt))
 
 
 def _write(path: str, text: str) -> None:

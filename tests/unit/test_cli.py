@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet import bootstrap
 from fleet.cli import common, completions, doctor, init, logs, main, parser, table
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.journal import locks, requests, store
@@ -599,3 +600,64 @@ def test_the_namespace_a_verb_gets_is_complete(project):
     _, args = main.parse(["--json", "logs", "builder"])
     assert isinstance(args, argparse.Namespace)
     assert (args.verb, args.json, args.config, args.name) == ("logs", True, None, "builder")
+
+
+# -- facts for programs ----------------------------------------------------------------------------------
+
+FACTS = [
+    (["logs", "builder", "-n", "2"], lambda d: d["lines"] == ["line 248", "line 249"]),
+    (["logs", "builder", "-n", "0"], lambda d: d["lines"] == []),
+    (["attach", "builder", "--print"], lambda d: d["command"][-1] == "=t-builder:"),
+    (["completions", "names"], lambda d: d == ["builder", "clean"]),
+    (["completions", "fish"], lambda d: "complete -c agents.py" in d["script"]),
+    (["tokens", "--plot"], lambda d: d["rows"] == []),
+    (["ensure", "--install", "--print"], lambda d: len(d["files"]) == 2 and d["written"] is False),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "right"), FACTS, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_with_json_a_verb_prints_one_document(log, words, right):
+    code, out, _ = call("--json", *words)
+    assert code == 0
+    assert right(json.loads(out))
+
+
+def test_two_forms_of_the_same_facts_are_refused(project):
+    code, out, err = call("status", "--prometheus", "--json")
+    assert (code, out) == (2, "")
+    assert "choose one" in err
+
+
+def test_json_is_json_also_where_stdout_cannot_spell_it(project):
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    shown = agents("backend", "show", "claude", "--json", env=env)
+    assert (
+        json.loads(shown.stdout)["screen"]
+        == json.loads(agents("backend", "show", "claude", "--json").stdout)["screen"]
+    )
+
+
+def test_a_digit_that_is_no_number_is_no_age(project):
+    code, _, err = call("events", "--since", "²h")
+    assert code == 2
+    assert "expected an ISO time" in err
+
+
+class Left(Exception):
+    """Another program took over."""
+
+
+def test_libraries_are_fetched_for_a_caller_that_closed_its_streams_too(monkeypatch):
+    def leave(*_):
+        raise Left
+
+    monkeypatch.delenv(bootstrap.ENTERED, raising=False)
+    monkeypatch.setattr(bootstrap, "ensure", lambda *_, **__: "/a/python")
+    monkeypatch.setattr(os, "execv", leave)
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    bootstrap.say("one moment")
+    with pytest.raises(Left):
+        bootstrap.enter(["no_such_library"])
