@@ -167,7 +167,7 @@ class Operator:
     def start(self, specs: Sequence[Spec], cause: str, *, bare: bool = False) -> dict[str, Done]:
         """Start what does not run; what runs is left alone and reported as stale."""
         panes = self.panes()
-        phase, why_none = self._phase(panes, bare=bare)
+        phase, why_none, over = self._phase(panes, bare=bare)
         orders: list[Order] = []
         results: dict[str, Done] = {}
         dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
@@ -180,7 +180,7 @@ class Operator:
                 continue
             loop = isinstance(spec, AgentSpec) and spec.kind == "loop"
             if loop and not phase:
-                results[spec.name] = Done(ok=False, why=why_none, stale=True)
+                results[spec.name] = Done(ok=False, why=why_none, stale=over)
                 continue
             orders.append(Order(spec, cause, pane.ref if pane else None, phase=phase if loop else ""))
         if phase and any(order.phase for order in orders):
@@ -206,14 +206,16 @@ class Operator:
                 self.fleet, LoopState(phase), limited=False, steady=0.0, wall=wall
             )
 
-    def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str]:
-        """The phase loop agents start in, or why in none; a bare `up` may begin the sequence, or anew."""
+    def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str, bool]:
+        """The phase loop agents start in, or why in none, and whether that is because there is no more to do.
+
+        A bare `up` may begin the sequence, or anew.
+        """
         loop = self.fleet.loop
         if loop is None:
-            return "", "there is no [loop]"
+            return "", "there is no [loop]", True
         book = PhaseBook(self.house.store, self.world.lock, loop.state_file)
-        book.mend()
-        entry = book.read()
+        entry = book.read(mend=True)
         sessions = {a.session for a in self.fleet.agents if a.kind == "loop"}
         running = any(s in sessions and not p.dead for s, p in panes.items())
         fresh = entry.place is None and entry.index is None and not entry.trouble
@@ -223,12 +225,12 @@ class Operator:
             tip = watched_tip(self.world.disk, loop)
             place = place_at(loop, 0, self.world.clock.wall(), commit=tip)
             book.set(place)
-            return place.id, ""
+            return place.id, "", False
         if entry.trouble:
-            return "", entry.trouble
+            return "", entry.trouble, False
         if entry.place is None or entry.index != entry.place.index:
-            return "", "the loop's position is in doubt; see `agents.py phase show`"
-        return entry.place.id, "the sequence is complete; see `agents.py phase show`"
+            return "", "the loop's position is in doubt; see `agents.py phase show`", False
+        return entry.place.id, "the sequence is complete; see `agents.py phase show`", True
 
     def start_watchdog(self, argv: Sequence[str]) -> str:
         """The supervisor in a session of its own: "" or why not."""

@@ -219,3 +219,23 @@ def test_a_kickoff_too_long_for_a_command_line_is_announced(make):
     p = make(DEMO.format("a").replace("demo", "scripted") + 'prompt_file = "long.md"\n')
     (p.root / "long.md").write_text("x" * 130_000)
     assert "a: its kickoff has 130 kB" in verb(p.config, "up", "a", "--no-wait")[1]
+
+
+def test_an_up_that_cannot_tell_the_phase_says_so_and_is_not_fine(make):
+    """T52: a position nobody can read starts no loop agent, and the others all the same."""
+    loop = '[loop]\nkickoff_template = "k.md"\nphases = [{ id = "p", plan = "p.md", status = "S.md" }]\n'
+    worker = '[[agent]]\nname = "w"\nkind = "loop"\nrole = "r"\nbackend = "demo"\n'
+    p = make(worker + DEMO.format("a") + loop)
+    (p.root / "prompts").mkdir()
+    for name in ("k.md", "p.md", "prompts/r.md"):
+        (p.root / name).write_text("go")
+    state = p.log_dir / "state"
+    state.mkdir(parents=True)
+    (state / "phase-idx").write_text("garbage\n")
+    said = p.agents("up", "w", "a", code=1)
+    assert "phase-idx holds 'garbage'" in said
+    assert "fault of this program" not in said
+    assert p.pid("a")
+    p.agents("phase", "set", "p")
+    p.agents("up", "w")
+    assert p.pid("w")
