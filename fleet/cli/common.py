@@ -194,7 +194,7 @@ def config_path(args: argparse.Namespace, io: Io) -> str:
     """Which file declares the fleet; says so when it is not the obvious one."""
     from fleet import config
 
-    path, fallback = config.find(args.config, ENGINE, os.getcwd())
+    path, fallback = config.find(args.config, ENGINE, config.here(args.config))
     if fallback:
         io.note(f"using {path} (there is no agents.toml here)")
     return path

@@ -12,6 +12,7 @@ import shlex
 import sys
 
 from fleet.cli.common import ENGINE, Fail, Io
+from fleet.config import here
 
 PROMPTS = ("kickoff.md", "builder.md", "adversary.md")
 PLAN = """# First
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Make what is missing, list what was kept."""
-    root = os.path.abspath(os.path.expanduser(args.dir))
+    root = os.path.normpath(os.path.join(here(args.dir), os.path.expanduser(args.dir)))
     if os.path.exists(root) and not os.path.isdir(root):
         raise Fail(f"{root} is not a directory", code=2)
     done = [(path, write(os.path.join(root, path), text)) for path, text in contents(root).items()]

@@ -97,7 +97,7 @@ def same_config(before: object, path: str) -> str:
     """The file that was named; named twice it must be the same one."""
     if not path:
         raise Fail("--config needs a path", hint="agents.py --help", code=2)
-    if before is not None and os.path.abspath(str(before)) != os.path.abspath(path):
+    if before not in {None, path} and os.path.abspath(str(before)) != os.path.abspath(path):
         raise Fail(f"--config was given twice: {before} and {path}", hint="name one file", code=2)
     return path
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fleet.config.invocation import model_for, override
 from fleet.config.problems import ConfigError, Problem
-from fleet.config.source import find, load, parse
+from fleet.config.source import find, here, load, parse
 from fleet.core.model import Fleet
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "explain",
     "facts",
     "find",
+    "here",
     "json_schema",
     "load",
     "model_for",

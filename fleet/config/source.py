@@ -43,6 +43,17 @@ def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
     )
 
 
+def here(given: str | None = None) -> str:
+    """The current directory, from which `given` is found. One that is absolute needs none."""
+    if given is not None and os.path.isabs(os.path.expanduser(given)):
+        return os.sep
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        gone = Problem("the current directory", None, "", "does not exist any more", "cd to one that does")
+        raise ConfigError([gone]) from None
+
+
 def load(path: str, *, strict: bool = False) -> Fleet:
     """The fleet that a file declares. Raises ConfigError with everything that is wrong."""
     return parse(_text(path), path, strict=strict)

@@ -39,11 +39,11 @@ class Trouble(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 fine, 1 not as desired, 2 usage or config."""
-    args = _arguments(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a file's name may be no text at all
     try:
+        args = _arguments(sys.argv[1:] if argv is None else argv)
         code: int = args.run(args)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -214,7 +214,7 @@ def _fleet(args: argparse.Namespace) -> Fleet:
 
     engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     try:
-        path, _ = config.find(args.config, engine, os.getcwd())
+        path, _ = config.find(args.config, engine, config.here(args.config))
         return config.load(path)
     except config.ConfigError as error:
         raise Trouble("\n".join(error.lines()), 2) from None

@@ -661,3 +661,21 @@ def test_libraries_are_fetched_for_a_caller_that_closed_its_streams_too(monkeypa
     bootstrap.say("one moment")
     with pytest.raises(Left):
         bootstrap.enter(["no_such_library"])
+
+
+@pytest.mark.parametrize("words", ["status", "validate", "init", "init sub", "--config agents.toml status"])
+def test_a_current_directory_that_is_gone_is_said(tmp_path, words):
+    (tmp_path / "gone").mkdir()
+    command = f'cd "$3" && rmdir "$3" && "$1" "$2" {words}'
+    shell = ["sh", "-c", command, "sh", sys.executable, str(ROOT / "agents.py"), str(tmp_path / "gone")]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    said = "error: the current directory: does not exist any more (cd to one that does)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_an_absolute_config_needs_no_current_directory(project):
+    (project / "gone").mkdir()
+    command = 'cd "$3/gone" && rmdir "$3/gone" && "$1" "$2" --config "$3/agents.toml" status'
+    shell = ["sh", "-c", command, "sh", sys.executable, str(ROOT / "agents.py"), str(project)]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
