@@ -47,9 +47,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail(
             "there is no text to send", hint="agents.py send NAME TEXT, or - for standard input", code=2
         )
-    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    text = _input() if words == ["-"] else " ".join(words)
     if not text.strip():
         raise Fail("the text is empty", code=2)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise Fail("the text is not valid UTF-8", hint="iconv -t UTF-8", code=2)
     operator.make_room()
     if len(names) == 1 and not desired.wants_up(names[0]) and not operator.live(names):
         receipts = {names[0]: {"ok": False, "text": f"it is down; `agents.py up {names[0]}` first"}}
@@ -70,3 +72,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
             word = "delivered" if receipt.get("ok") else "NOT delivered"
             io.print(f"{name}: {word}: {receipt.get('text', '')}")
     return 0 if fine else 1
+
+
+def _input() -> str:
+    """All of standard input, which may be closed; a byte that is no text becomes half a character."""
+    if sys.stdin is None:
+        return ""
+    raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    return raw.decode("utf-8", "surrogateescape")

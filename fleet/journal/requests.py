@@ -21,7 +21,7 @@ _CAP = 1 << 20
 
 
 class RequestsFull(Exception):
-    """Too many wait already: the watchdog does not take them."""
+    """Too many wait already, or it is too long: the watchdog would not take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,10 @@ class Requests:
         now = self._now()
         request_id = f"{int(now * 1000):014d}-{os.urandom(4).hex()}"
         body = {"kind": kind, "agent": agent, "args": dict(args or {}), "at": round(now, 3)}
+        if len(json.dumps(body)) >= _CAP:
+            raise RequestsFull(
+                f"a request holds less than {_CAP >> 10} KiB: put it into a file and name that"
+            )
         self._write(self.asked, request_id, body)
         return request_id
 

@@ -92,8 +92,12 @@ def key(text: str) -> str:
 
 
 def typable(text: str) -> str:
-    """The text without what a paste cannot carry: control characters would be keystrokes."""
-    return re.sub(_UNTYPABLE, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+    """The text without what a paste cannot carry: control characters would be keystrokes.
+
+    A byte that is not UTF-8 is shown as the letter that stands for such: tmux would drop the whole line.
+    """
+    text = re.sub(_UNTYPABLE, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def create(session: str, script: str, *, run: str, log: str, project: str, env: Mapping[str, str]) -> str:

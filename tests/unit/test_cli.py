@@ -679,3 +679,16 @@ def test_an_absolute_config_needs_no_current_directory(project):
     shell = ["sh", "-c", command, "sh", sys.executable, str(ROOT / "agents.py"), str(project)]
     done = subprocess.run(shell, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "says"),
+    [("<&-", "the text is empty"), ("</dev/null", "the text is empty"), ("<bytes", "is not valid UTF-8")],
+)
+def test_a_text_that_cannot_be_sent_is_refused_before_anybody_is_asked(project, stdin, says):
+    (project / "bytes").write_bytes(b"caf\xe9")
+    shell = ["sh", "-c", f'"$1" "$2" send builder - {stdin}', "sh", sys.executable, str(ROOT / "agents.py")]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert not (project / "state").exists()

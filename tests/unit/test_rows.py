@@ -144,6 +144,8 @@ def test_a_quoted_word_stays_on_one_line():
         ("\x1b[201~x", "[201~x"),
         ("\x03\x7f\x9b\x00", ""),
         ("\té\n", "\té\n"),
+        ("not \udcff UTF-8", "not \ufffd UTF-8"),
+        ("🦀", "🦀"),
     ],
 )
 def test_what_is_typed_is_text_and_never_a_keystroke(text, typed):

@@ -463,3 +463,11 @@ def test_requests_and_receipts_are_bounded(monkeypatch):
         requests.submit("pause", "a")
     with pytest.raises(RequestsFull, match="watchdog"):
         requests.submit("pause", "a")
+
+
+def test_a_request_that_nobody_could_read_back_is_not_left():
+    requests = Requests(MemoryDisk(), DIR, lambda: 1.0)
+    requests.submit("send", "a", {"text": "x" * 900_000})
+    with pytest.raises(RequestsFull, match="less than 1024 KiB"):
+        requests.submit("send", "a", {"text": "x" * 1_100_000})
+    assert [len(asked.args["text"]) for asked in requests.pending()] == [900_000]
