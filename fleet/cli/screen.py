@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if not args.files or not args.backend:
         raise Fail("which screens, of which backend?", hint="agents.py screen --backend claude FILE", code=2)
     backend = backend_named(args, io, args.backend)
-    now, zone = moment(args.at), args.zone or host_zone()
+    now, zone = moment(args.at), _zone(args.zone)
     rows = [(name, look(backend, text_of(name), now, zone)) for name in args.files]
     if args.json:
         io.json([{"file": name, "backend": backend.name, **plain(reading)} for name, reading in rows])
@@ -89,6 +89,19 @@ def moment(stamp: str | None) -> float:
     except ValueError:
         raise Fail(f"--at {stamp} is not a time", hint="--at 2026-11-16T04:30:00Z", code=2) from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _zone(given: str | None) -> str:
+    """The zone that was asked for, which must exist, or that of this machine."""
+    if not given:
+        return host_zone()
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(given)
+    except (KeyError, ValueError, OSError):
+        raise Fail(f"there is no zone {given!r}", hint="--zone Europe/Berlin", code=2) from None
+    return given
 
 
 def host_zone() -> str:
@@ -161,7 +174,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"tmux did not answer: {error}") from None
     if agent.session not in screens:
         raise Fail(f"{agent.name} has no screen", hint=f"agents.py up {agent.name}")
-    now, zone = time.time(), args.zone or host_zone()
+    now, zone = time.time(), _zone(args.zone)
     text = "\n".join(line.rstrip(" ") for line in screens[agent.session].split("\n")).rstrip("\n") + "\n"
     reading = look(backend, text, now, zone)
     path = keep(args.into or os.path.join(fleet.log_dir, "screens"), backend, text, reading, now, zone)

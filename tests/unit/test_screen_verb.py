@@ -78,6 +78,7 @@ def test_a_screen_may_come_from_standard_input(capsys, monkeypatch):
         (("backend", "show"), "which backend?"),
         (("backend", "show", "../x"), "there is no backend '../x'"),
         (("selftest", "--live", "nosuch"), "there is no live drill for 'nosuch'"),
+        (["screen", "--backend", "claude", "--zone", "Nowhere/Land", "/dev/null"], "no zone 'Nowhere/Land'"),
     ],
 )
 def test_a_wrong_call_says_what_is_wrong_and_ends_with_2(capsys, words, said):
