@@ -33,6 +33,7 @@ CONTRACT_LINES = 15  # where a contract-style limit or fatal text still counts a
 FOOTER_LINES = 4  # where footer_ui backends show activity
 LAST_WORDS = 10  # lines of a dead program that may say why
 EVIDENCE = 200
+LINE = 4096  # characters of a line that are looked at: no CLI draws a longer one, but a program may print it
 
 # Who wins when several patterns match. A retry line also has a spinner; nothing final counts while working.
 RANK = {
@@ -70,7 +71,8 @@ _SPINNER = re.compile(r"[⠀-⣿▀-▟·✢✳✶✻✽●⏺○◦•◐◓◑
 _WORD = re.compile(r"[^\W_]")
 _STILL = b"0123456789 \t\n|/\\-*"
 _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
-_SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]+ ?){0,4}[$#%]$")
+# A word is never given back (++): one of two hundred letters would be cut in four in every way there is.
+_SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]++ ?){0,4}[$#%]$")
 # Below a marker only this may stand: rules and boxes, an empty prompt, a line of key hints.
 _CHROME = re.compile(
     r"[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|\s*[│┃]?\s*[\u276f\u203a>$](?:\s|$)|\s*[⏵?]"
@@ -132,7 +134,7 @@ def read(backend: Backend, screen: str, *, now: float, zone: str, cursor_y: int 
         lines.pop()
     if not profile.rules:
         return _read_contract(profile, lines, now, zone)
-    return _read_profile(profile, lines, now, zone)
+    return _read_profile(profile, [line[:LINE].rstrip() for line in lines], now, zone)
 
 
 def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) -> Reading:

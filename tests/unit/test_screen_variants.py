@@ -211,3 +211,27 @@ def test_codex_asks_in_many_forms_and_no_key_is_pressed(lines, dialog):
     for above in ([], ["› go", "", "• Well.", ""]):
         reading = read(profile("codex"), "\n".join([*above, *lines]), now=NOW, zone="UTC")
         assert (reading.state, reading.dialog, reading.key, reading.draft) == ("asking", dialog, "", None)
+
+
+# What a program may print on the line that tells a shell: each must be read, not pondered.
+LONG = {
+    "a word": "x" * 5000,
+    "a path": "a/" * 5000,
+    "a rule": "-" * 5000,
+    "a blob": "QUJD" * 5000 + "=",
+    "words": "w " * 5000,
+    "blanks": " " * 5000 + "x",
+    "a far corner": "x" * 20 + " " * 5000 + "esc",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("cli", selftest.recorded())
+def test_a_long_line_is_read_in_few_steps(cli, name):
+    """An expression that tries every way to cut such a line would never end: this test would not either."""
+    assert read(profile(cli), f"before\n{LONG[name]}", now=NOW, zone="UTC").state != "shell"
+
+
+def test_a_shell_is_known_by_its_prompt():
+    for prompt in ("$", "user@host:~/proj$", "bash-5.2#", "(venv) user@host ~/a-b %", "[root@box tmp]#"):
+        assert read(profile("claude"), f"before\n{prompt} ", now=NOW, zone="UTC").state == "shell"
