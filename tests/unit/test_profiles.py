@@ -9,8 +9,8 @@ import pytest
 
 from fleet.backends import selftest, shipped
 from fleet.backends.adapters import ADAPTERS
-from fleet.backends.layout import Layout, Parts
-from fleet.backends.screen import RANK, _regions, read
+from fleet.backends.layout import Layout
+from fleet.backends.screen import _REGIONS, RANK, read
 from fleet.config.problems import Report
 from fleet.config.profiles import _given, profile_values
 from fleet.config.profiles import shipped as raw_profile
@@ -102,7 +102,7 @@ def test_what_a_profile_may_name_is_what_there_is():
     rows = Path(shipped.HERE, "layout.py").read_text().split('"""')[1].splitlines()
     columns = " ".join(row[:26] for row in rows if row.startswith("  "))
     assert set(re.findall(r"\w+", columns)) == set(LANDMARKS)
-    assert set(REGIONS) == {*_regions(Parts()), "end"}
+    assert set(REGIONS) == set(_REGIONS)
     assert set(SIGNALS) == {*ADAPTERS, "screen"}
     assert set(TRANSCRIPTS) == set(_HOMES)
 
