@@ -75,7 +75,7 @@ _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
 _SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]++ ?){0,4}[$#%]$")
 # Below a marker only this may stand: rules and boxes, an empty prompt, a line of key hints.
 _CHROME = re.compile(
-    r"[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|\s*[│┃]?\s*[\u276f\u203a>$](?:\s|$)|\s*[⏵?]"
+    r"[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|\s*(?:[│┃]\s*)?[\u276f\u203a>$](?:\s|$)|\s*[⏵?]"
     r"|.*\b(?:shift\+tab|ctrl\+\w|esc) "
 )
 

@@ -177,6 +177,8 @@ class TmuxServer(Speaker):
         if re.search(_LOST, complaint):
             raise Lost(f"the tmux server ended while it was asked: {complaint}; looking again")
         _ = self.version  # one that is too old says so, instead
+        if complaint and not done.stdout:
+            raise Unavailable(f"tmux did not do as asked: {complaint}")
         raise Unavailable(f"tmux gave half an answer: {complaint or 'no reason given'}; trying again")
 
 

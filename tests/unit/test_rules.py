@@ -731,6 +731,22 @@ WAITING = replace(READY, outbox=(message(),))
         pytest.param(WAITING, seen(), {}, Paste, "typing send", id="idle-and-empty"),
         pytest.param(WAITING, seen(fresh=False), {}, None, "look at the screen", id="not-without-a-look"),
         pytest.param(
+            replace(READY, outbox=(message(why="another run", at=NOW.steady - 0.5),)),
+            seen(),
+            {},
+            None,
+            "another run",
+            id="not-at-every-nudge-after-a-refusal",
+        ),
+        pytest.param(
+            replace(READY, outbox=(message(why="another run", at=NOW.steady - 2),)),
+            seen(),
+            {},
+            Paste,
+            "typing send",
+            id="but-again-after-a-while",
+        ),
+        pytest.param(
             WAITING, seen(pane=replace(PANE, in_mode=True)), {}, None, "copy mode", id="K2-not-in-copy-mode"
         ),
         pytest.param(

@@ -12,6 +12,7 @@ import pytest
 
 from fleet.backends import selftest, shipped
 from fleet.backends.screen import read
+from fleet.core.model import Backend
 
 CAPTURES = [capture for cli in selftest.recorded() for capture in selftest.captures(cli)]
 NOW = selftest.NOW
@@ -220,7 +221,7 @@ LONG = {
     "a rule": "-" * 5000,
     "a blob": "QUJD" * 5000 + "=",
     "words": "w " * 5000,
-    "blanks": " " * 5000 + "x",
+    "blanks": " " * 100_000 + "x",
     "a far corner": "x" * 20 + " " * 5000 + "esc",
 }
 
@@ -230,6 +231,12 @@ LONG = {
 def test_a_long_line_is_read_in_few_steps(cli, name):
     """An expression that tries every way to cut such a line would never end: this test would not either."""
     assert read(profile(cli), f"before\n{LONG[name]}", now=NOW, zone="UTC").state != "shell"
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_line_is_read_in_few_steps_by_a_contract_of_four_expressions_too(name):
+    plain = Backend("plain", "plain", active_re="esc to interrupt", limit_re="limit reached")
+    assert read(plain, f"before\n{LONG[name]}", now=NOW, zone="UTC").state == "idle"
 
 
 def test_a_shell_is_known_by_its_prompt():

@@ -29,6 +29,7 @@ PERSON_S = 20.0  # a person typed this recently: leave the line to them
 PERSON_WAKE_S = 60.0
 EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600.0}
 OWN = frozenset({"wake", "probe", "nudge", "marker"})  # what we compose ourselves: rate-limited
+RETRY_S = 1.0  # between two tries of what the pane would not take
 HOURLY = 20
 HOUR_S = 3600.0
 HEAD = 60  # characters by which a prompt is told from another
@@ -65,6 +66,8 @@ def typing(case: Case) -> Verdict | None:
         # at first often, then less: a message may have to wait for hours, and each look costs one
         patience = min(LONGEST_S, max(2.0, (now - message.queued) / 10))
         return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + patience)
+    if message.why and now - message.at < RETRY_S:  # whoever waits for it nudges us all the time
+        return Verdict(f"{message.kind} could not be typed: {message.why}", wake_at=message.at + RETRY_S)
     if not case.seen.fresh:
         return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
     if awaits_server(case, message):
