@@ -325,10 +325,11 @@ class Watchdog:
 
     def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
         heals = tuple(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S)
+        looked = self.ages.now().steady
         for spec in todo:
             seen = look.seen[spec.name]
             memory = self._with_run(spec, seen, self.mind.memories[spec.name])
-            case = self._case(fleet, spec, memory, seen, now, heals)
+            case = self._case(fleet, spec, memory, seen, now, looked, heals)
             verdict = judge(case)
             self.mind.cases[spec.name], self.mind.judged[spec.name] = case, verdict
             if isinstance(verdict.action, Start) and not verdict.action.planned:
@@ -364,6 +365,7 @@ class Watchdog:
         memory: AgentMemory,
         seen: AgentSeen,
         now: Moment,
+        looked: float,
         heals: tuple[float, ...],
     ) -> Case:
         agent = spec if isinstance(spec, AgentSpec) else None
@@ -377,6 +379,7 @@ class Watchdog:
             memory=memory,
             seen=seen,
             now=now,
+            looked=looked,
             loop=self.mind.loop,
             account_until=until,
             account_by=by,

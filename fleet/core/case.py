@@ -81,7 +81,8 @@ class Case:
     watchdog: WatchdogSpec
     memory: AgentMemory
     seen: AgentSeen
-    now: Moment
+    now: Moment  # when the look began
+    looked: float = 0.0  # steady: when it was over; somebody may have stopped us in between
     loop: LoopState = LoopState()
     account_until: float = 0.0  # wall: another agent of the same account is limited until then
     account_by: str = ""
@@ -90,6 +91,11 @@ class Case:
     may_start: bool = True  # the fleet's budget allows one more unplanned start
     ping_gap: float = 60.0
     seen_nudge: bool = True  # loop.done_nudge
+
+    @property
+    def news_at(self) -> float:
+        """The latest moment at which what this look found new can have come about: its age begins there."""
+        return max(self.looked, self.now.steady)
 
     @property
     def watched(self) -> bool:

@@ -46,7 +46,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
         if pane.ref.run != memory.seen_run:
             memory = _adopt(memory, case, pane)
         elif case.resumed or _was_left_alone(case):
-            memory = _restart_ages(memory, case.now.steady)
+            memory = _restart_ages(memory, case.news_at)
         if memory.detail == Detail.UNSEEN:
             memory = replace(memory, outbox=tuple(_seen_again(m, case.now.steady) for m in memory.outbox))
         memory = _watch_screen(memory, case)
@@ -60,7 +60,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
 
 def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     """A run we have not seen before: everything that was about the old one is void."""
-    steady = case.now.steady
+    steady = case.news_at
     age = min(max(0.0, case.now.wall - pane.created), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
     kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
@@ -70,7 +70,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
         memory,
         seen_run=pane.ref.run,
         ready=0.0,
-        alive_since=steady - age,
+        alive_since=case.now.steady - age,
         quiet_since=steady,
         content="",
         still_since=steady,
@@ -136,7 +136,7 @@ def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
 
 
 def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
-    reading, steady, pane = case.seen.reading, case.now.steady, case.seen.pane
+    reading, steady, pane = case.seen.reading, case.news_at, case.seen.pane
     changes: dict[str, object] = {}
     if pane is not None and pane.activity != memory.activity:
         changes["activity"] = pane.activity
@@ -158,7 +158,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
     if state in WORKING_STATES or case.seen.working or case.seen.proc.busy:
         changes["quiet_since"] = steady
     if case.seen.transcript > memory.quiet_since:
-        changes["quiet_since"] = case.seen.transcript
+        changes["quiet_since"] = steady if case.seen.transcript >= case.now.steady else case.seen.transcript
     shell = case.seen.proc.shell_only or state == ScreenState.SHELL
     if shell != bool(memory.shell_since):
         changes["shell_since"] = steady if shell else 0.0

@@ -325,6 +325,15 @@ def test_a_watchdog_stopped_in_the_middle_of_a_tick_measures_nobody_wrong():  # 
         assert lives(sim) == 1
 
 
+def test_who_went_quiet_while_we_were_stopped_in_a_look_is_not_older_for_it():  # I23
+    for call in range(1, 12):
+        sim = story(Declared("a"), hours=0.6)
+        at(sim, 840, lambda s=sim, c=call: s.machine.arm(c, lambda: s.stop_watchdog(60.0)))
+        at(sim, 885, lambda s=sim: agent(s, "a")._to_done())
+        told(sim)
+        assert lives(sim) == 2, "it is rebooted once, after its five minutes"
+
+
 def test_what_was_decided_before_a_long_stop_of_ours_is_not_done_after_it():  # I16 I23 I25
     for call in range(1, 25, 2):
         sim = story(Declared("a"), Declared("b"), hours=0.6)

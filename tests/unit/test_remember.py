@@ -90,6 +90,15 @@ def test_work_on_the_screen_or_in_the_processor_is_not_quiet():
         assert remember(case(quiet, seen=look))[0].quiet_since == NOW.steady
 
 
+def test_what_a_look_finds_new_is_as_young_as_the_end_of_the_look():
+    """I23: who stopped us half-way made nobody older; what has not changed is not made younger."""
+    moved = seen(reading=reading("idle", content_hash="new"))
+    for look in (moved, seen(proc=ProcView(busy=True)), seen(transcript=NOW.steady)):
+        assert remember(case(seen=look, looked=NOW.steady + 60))[0].quiet_since == NOW.steady + 60
+    assert remember(case(looked=NOW.steady + 60))[0].quiet_since == READY.quiet_since
+    assert remember(case(seen=seen(transcript=NOW.steady - 2)))[0].quiet_since == NOW.steady - 2
+
+
 def test_our_own_echo_is_not_work():
     """T77: a change just after we typed does not make the agent look alive."""
     sent = replace(message(), status=Status.SUBMITTED, run="run1", at=NOW.steady - 1)
