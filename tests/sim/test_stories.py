@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.sim.agents import Mood
+from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import Declared
 from tests.sim.scenes import agent, at, lives, story, told
 
@@ -258,6 +258,32 @@ def test_what_a_person_says_at_the_end_of_a_window_does_not_wait_behind_a_wake()
     at(sim, 2700, lambda: moods.append(agent(sim, "a").mood))
     told(sim)
     assert moods == [Mood.WORK]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_what_a_person_says_at_the_end_of_a_window_is_its_probe(reset):  # I5
+    sim = story(Declared("a"), hours=2.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(-1)  # it names no time: tried every five minutes, and not in between
+        one.limit()
+        one.paste = pasted
+
+    def pasted(text: str) -> None:
+        SimAgent.paste(agent(sim, "a"), text)
+        if reset and text.startswith("note"):  # it says nothing of the words in the composer
+            sim.verb("reset", ["a"], Random(1))
+
+    at(sim, 300, limited)
+    at(sim, 450, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 640, lambda: agent(sim, "a").human_types("please also look at"))  # a probe would wait for that
+    at(sim, 740, lambda: setattr(agent(sim, "a"), "rng", Random(1)))  # it thinks better of it
+    at(sim, 740, lambda: agent(sim, "a").human_finishes())
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+    assert len([t for t in agent(sim, "a").received if t.startswith("note")]) == 1
 
 
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39

@@ -454,6 +454,23 @@ def test_an_operator_may_forbid_the_resume():
     assert not verdict.memory
 
 
+@pytest.mark.parametrize("resumes", [True, False])
+@pytest.mark.parametrize("kind", ["send", "wake"])
+def test_what_is_submitted_at_the_end_of_a_window_is_its_one_probe(kind, resumes):
+    agent = replace(AGENT, resume_on_reset=resumes)
+    typed = message(kind, status=Status.TYPED, run="run1", at=NOW.steady - 1)
+    memory = replace(OPEN, outbox=(typed, message("probe")))
+    pressed = receipts(case(memory, agent=agent, seen=seen(reading=replace(OLD, draft=typed.text))))
+    assert isinstance(pressed.action, Press)
+    tried = pressed.memory.limit
+    assert (tried.probed, tried.probes) == (NOW.steady, 1)
+    assert [m.kind for m in pressed.memory.outbox] == [kind]
+    later = replace(pressed.memory, outbox=(), limit=replace(tried, probed=NOW.steady - 20))
+    refused = limits(case(later, agent=agent, seen=seen(reading=OLD)))
+    assert "fallback" in refused.reason
+    assert not refused.memory.outbox
+
+
 def test_agents_of_one_account_wait_together_and_resume_one_after_the_other():
     held = limits(case(account_until=NOW.wall + 60, account_by="b"))
     assert held.hold

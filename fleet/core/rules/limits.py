@@ -203,7 +203,8 @@ def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
         return _armed(case, reading.until, reading.line, "screen", parsed=True)
     if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
         return None  # the typing rule delivers it; a limited agent may be typed to now
-    if isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR:
+    waits = isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR
+    if waits and not limit.probed:
         text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
         return Verdict(text, hold=True, detail=Detail.LIMITED)
     if case.now.wall < limit.until + case.stagger and not limit.probes:

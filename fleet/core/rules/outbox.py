@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.core.memory import AgentMemory, Message, Status
+from fleet.core.memory import AgentMemory, Message, Moment, Status
 from fleet.core.record import replace
 
 COALESCED = frozenset({"wake", "probe", "nudge", "marker"})  # only the newest of each is worth typing
@@ -29,6 +29,18 @@ def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     final = message.status in {Status.CONFIRMED, Status.FAILED}
     kept = [message if m.id == message.id else m for m in memory.outbox]
     return replace(memory, outbox=tuple(m for m in kept if not (final and m.id == message.id)))
+
+
+def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory:
+    """The outbox with a message that is being submitted.
+
+    After the end of a window that is what tries it, whosever words they are: the window's one probe.
+    """
+    limit = memory.limit
+    if limit is not None and now.wall >= limit.until:
+        tried = replace(limit, probed=now.steady, probes=limit.probes + (not limit.probed))
+        memory = replace(withdrawn(memory), limit=tried)
+    return advance(memory, message)
 
 
 def withdrawn(memory: AgentMemory) -> AgentMemory:

@@ -12,7 +12,7 @@ from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message, Status
 from fleet.core.record import replace
-from fleet.core.rules.outbox import advance
+from fleet.core.rules.outbox import handed_in
 from fleet.core.seen import Posted
 
 LOOK_S = 0.2
@@ -49,7 +49,8 @@ def post(case: Case, message: Message) -> Verdict:
         f"post {message.kind} {message.id}",
         case.backend.server_key_env,
     )
-    return Verdict(act.cause, action=act, hold=True, memory=advance(case.memory, sent), wake_at=now + LOOK_S)
+    changed = handed_in(case.memory, sent, case.now)
+    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + LOOK_S)
 
 
 def settled(case: Case, message: Message) -> Message | None:

@@ -13,7 +13,7 @@ from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message, Status
 from fleet.core.record import replace
-from fleet.core.rules.outbox import advance
+from fleet.core.rules.outbox import advance, handed_in
 from fleet.core.rules.posting import awaits_server, goes_by_server, in_flight, post, settled
 from fleet.core.seen import PaneView, Reading, ScreenState
 
@@ -250,7 +250,8 @@ def _press(case: Case, message: Message, run: str) -> Verdict:
         message.id,
         case.backend.process_name,
     )
-    return Verdict(act.cause, action=act, hold=True, memory=advance(case.memory, sent), wake_at=now + GAP_S)
+    changed = handed_in(case.memory, sent, case.now)
+    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + GAP_S)
 
 
 def _confirm(case: Case, message: Message) -> Verdict:
