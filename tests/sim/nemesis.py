@@ -10,10 +10,20 @@ import errno
 from random import Random
 from typing import Protocol
 
+from fleet.config import ConfigError, parse
 from tests.sim.declared import CONFIG, Declared, toml
 from tests.sim.faults import Fault
 from tests.sim.machine import Machine, Member
 from tests.sim.oracles import Oracles
+
+
+def _is_readable(text: str) -> bool:
+    """A valid file with another pattern or account in it: then the oracles would ask for what nobody said."""
+    try:
+        parse(text, CONFIG, is_file=lambda _path: True)
+    except ConfigError:
+        return False
+    return True
 
 
 class Stage(Protocol):
@@ -251,12 +261,12 @@ class Nemesis:
         self._save(toml(self.declared, signal=self.signal, heavy=self.heavy))
 
     def config_garbled(self, rng: Random) -> None:
-        """A save that went wrong, put right later."""
-        text = toml(self.declared)
-        at = rng.randrange(len(text))
-        self._garble(
-            text[:at] + rng.choice(("=", "[[", '"', "\x00", "}}")) + text[at + 1 :], rng.uniform(1, 1200)
-        )
+        """A save that went wrong, put right later. One that can be read is another wish instead."""
+        text = garbled = toml(self.declared)
+        while _is_readable(garbled):
+            at = rng.randrange(len(text))
+            garbled = text[:at] + rng.choice(("=", "[[", '"', "\x00", "}}")) + text[at + 1 :]
+        self._garble(garbled, rng.uniform(1, 1200))
 
     def config_cut(self, rng: Random) -> None:
         """An editor truncates first and writes after; sometimes it takes a break in between."""
