@@ -108,6 +108,10 @@ class Reloader:
             return f"{lost} of {len(old.agents)} agents are gone from the file"
         if self._good.startswith(raw) and _CUT.match(self._good, len(raw)):
             return f"the file ends {len(self._good) - len(raw)} bytes before the end it had"
+        last = raw[raw.rfind(b"\n[") + 1 :]
+        at = self._good.find(last)  # whatever was edited further up
+        if at >= 0 and _CUT.match(self._good, at + len(last)):
+            return "the file ends in the middle of a table as it was"
         return ""
 
     def _accept_again(self) -> News:

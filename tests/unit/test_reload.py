@@ -199,6 +199,19 @@ def test_the_beginning_of_the_file_that_was_may_be_a_write_that_is_not_done():
     assert e.look().event == "config.loaded"
 
 
+def test_an_edit_further_up_does_not_hide_that_the_end_is_not_written_yet():
+    """I36: the same loss while another version is being written."""
+    e = Editor(GOOD + "resume = true\n" + agents("e"))
+    e.save("# edited\n" + GOOD)
+    said = e.look()
+    assert said.event == "config.shrunk"
+    assert "middle of a table" in said.reason
+    assert e.reloader.fleet.agents[3].resume
+    e.save("# edited\n" + GOOD + "resume = true\n")
+    assert e.look().event == "config.recovered"
+    assert e.names == ["a", "b", "c", "d"]
+
+
 REMOVED = ('[[agent]]\nname = "e"\nkind = "persistent"\nprompt = "x"\n', "# the end\n", "\n\n")
 
 
