@@ -183,6 +183,23 @@ def test_a_run_begun_after_a_window_was_ended_by_hand_may_arm_the_next_one():  #
     assert agent(sim, "a").mood is agent(sim, "b").mood is Mood.WORK
 
 
+def test_who_is_refused_for_good_inside_its_accounts_window_is_not_started_after_it():  # I21
+    sim = story(Declared("a", account="team"), Declared("b", account="team"))
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 900
+        one.limit()
+
+    at(sim, 300, limited)
+    at(sim, 400, lambda: agent(sim, "b")._to_auth())
+    at(sim, 700, lambda: agent(sim, "b").die(signum=9))
+    moods = []
+    at(sim, 2000, lambda: moods.append((agent(sim, "a").mood, lives(sim))))  # peace forgives it later
+    told(sim)
+    assert moods == [(Mood.WORK, 2)]
+
+
 def test_a_limit_that_a_person_met_before_our_probe_did_is_believed():  # I5 I12
     sim = story(Declared("a", account="team"), Declared("b", account="team", wake=600.0), hours=3.0)
 

@@ -479,6 +479,19 @@ def test_agents_of_one_account_wait_together_and_resume_one_after_the_other():
     assert "its turn" in late.reason
 
 
+def test_refused_credentials_are_told_inside_a_window_too():  # I21
+    shut = {"account_until": NOW.wall + 60, "account_by": "b"}
+    for memory in (READY, SHUT):
+        told = judge(case(replace(memory, state="auth"), seen=seen(auth_failed="Please log in"), **shut))
+        assert told.rule == "fatal"
+    assert judge(case(told.memory, seen=seen(pane=dead()), **shut)).detail == Detail.LIMITED
+    for window in (None, OPEN.limit):  # and no end of one starts it
+        lost = judge(case(replace(told.memory, limit=window), seen=seen(pane=dead(), survivors=0), **shut))
+        assert (lost.detail, lost.action) == (Detail.FATAL, None)
+        alone = judge(case(replace(told.memory, limit=window), seen=seen(pane=dead(), survivors=0)))
+        assert (alone.detail, alone.action) == (Detail.FATAL, None)
+
+
 def test_the_third_probe_without_a_reset_is_loud():
     memory = replace(PROBED, limit=replace(PROBED.limit, probes=3))
     verdict = limits(case(memory, seen=seen(reading=OLD)))

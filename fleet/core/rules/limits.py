@@ -33,8 +33,8 @@ LOOKS = 2
 def limits(case: Case) -> Verdict | None:
     """Arm, keep, probe and clear the window."""
     memory, seen = case.memory, case.seen
-    if not isinstance(case.agent, AgentSpec):
-        return None
+    if not isinstance(case.agent, AgentSpec) or seen.auth_failed:
+        return None  # refused credentials are told whatever the window: no end of one mends them
     if memory.limit is None:
         return _arm(case) or _account(case)
     alive = seen.pane is not None and not seen.pane.dead
@@ -42,6 +42,8 @@ def limits(case: Case) -> Verdict | None:
         return _clear(case, "it is at work again")
     if case.now.wall < memory.limit.until:
         return _inside(case, memory.limit)
+    if memory.fatal:
+        return None
     watching = alive and memory.limit.probed  # what its own probe says is news for the whole account
     return (None if watching else _account(case)) or _at_the_end(case, memory.limit)
 
@@ -138,7 +140,7 @@ def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: b
 
 
 def _account(case: Case) -> Verdict | None:
-    if case.account_until <= case.now.wall:
+    if case.account_until <= case.now.wall or case.memory.fatal:
         return None
     reason = f"its account is limited (seen at {case.account_by})"
     return Verdict(
