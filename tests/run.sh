@@ -66,7 +66,7 @@ has_tests() { compgen -G "tests/$1/test_*.py" >/dev/null; }
 workers() {
   local n
   n=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-  echo $((n < 3 ? 3 : n > 6 ? 6 : n))
+  echo $((n < 4 ? 4 : n > 6 ? 6 : n))
 }
 
 suite() {  # suite DIR... [-- pytest options]: one pytest over those of the directories that hold tests
@@ -176,12 +176,12 @@ case $what in
   all)
     everything
     step live suite live
-    step long suite sim tmux -- -m long
+    step long suite sim unit tmux -- -m long
     [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
     ;;
   lint) step lint lint ;;
   unit | contract | tmux | live | examples) step "$what" suite "$what" -- "$@" ;;
-  long) step long suite sim tmux -- -m long "$@" ;;
+  long) step long suite sim unit tmux -- -m long "$@" ;;
   sim) step sim sim "$@" ;;
   chaos) step chaos chaos "$@" ;;
   *) die "unknown part $what: lint, unit, sim, contract, tmux, live, long, chaos, examples or all" ;;

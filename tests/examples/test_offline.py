@@ -1,4 +1,4 @@
-"""Every example, offline, to its end (R162-R168, issue 4 part 6)."""
+"""Every example, offline, to its end (R162-R168)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real CLIs, in real panes, read by their profiles: everything in issue order, no network, no key."""
+"""The real CLIs, in real panes, read by their profiles, from start to end: no network, no key."""
 
 from __future__ import annotations
 

@@ -54,6 +54,7 @@ def prefix_of(tmp_path):
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_tour_without_a_terminal_tells_the_story_and_cleans_up_when_it_is_interrupted(tmp_path, signum):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children ignore it else
     child = subprocess.Popen(
         [sys.executable, str(ENGINE / "agents.py"), "demo"],
         stdin=subprocess.DEVNULL,

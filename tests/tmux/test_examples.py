@@ -141,8 +141,9 @@ def test_many_hungry_snakes_never_share_a_task(tmp_path):
     assert len(got) == len(set(got)) == 12
 
 
+@pytest.mark.long
 def test_the_control_of_the_family_runs_offline_to_its_end(tmp_path):
-    """Issue 4 part 6; all seven are played by `tests/run.sh examples`."""
+    """All seven are played by `tests/run.sh examples`."""
     p = Played(tmp_path, "builder-solo")
     try:
         p.play()

@@ -180,7 +180,7 @@ def test_commits_made_while_nobody_watched_are_told_once(repos, watch):
 
 
 def test_a_burst_of_ten_thousand_commits_is_one_ping_with_their_number(repos, watch):
-    """Issue 4: bounded, in a child, nothing lost."""
+    """Bounded, in a child, nothing lost."""
     _, builder, _ = repos
     w = watch(builder)
     w.look()
@@ -403,7 +403,7 @@ def test_histories_agree_with_a_git_library(repos):
 
 
 def test_no_call_runs_hooks_or_a_file_system_monitor(repos, watch, tmp_path):
-    """Issue 4, SEC-9. The control shows that the bait would be taken."""
+    """SEC-9. The control shows that the bait would be taken."""
     _, builder, adversary = repos
     canary = tmp_path / "canary"
     bait = f"#!/bin/sh\necho $0 >> {canary}\n"

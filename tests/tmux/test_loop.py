@@ -254,7 +254,7 @@ def test_completion_runs_the_task_once_a_trigger(make):
 
 
 def test_gates_by_hand_and_by_the_watchdog_are_the_same(make):
-    """Issue 4: replayed with a table and as JSON; what they say counts."""
+    """Replayed with a table and as JSON; what they say counts."""
     p = make(LOOP, "p1", "p2", gates='{ run = "test -e passes" }, { clean = true }')
     said = p.agents("gate", code=1)
     assert "FAIL" in said
@@ -277,7 +277,7 @@ def test_gates_by_hand_and_by_the_watchdog_are_the_same(make):
 
 
 def test_a_slow_gate_does_not_delay_healing(make):
-    """Issue 4 part 2: outside the tick."""
+    """Outside the tick."""
     p = make(LOOP, "p1", "p2", gates='{ run = "sleep 600" }')
     p.agents("up")
     done(p, "p1")
@@ -312,7 +312,7 @@ def test_claims_made_while_the_watchdog_was_down_reach_the_adversary(make):
 
 
 def test_an_agent_with_a_clone_gets_its_directory(make):
-    """Issue 4 part 3: made at `up`, never touched again."""
+    """Made at `up`, never touched again."""
     p = make(
         LOOP.replace('backend = "demo"\n', 'backend = "demo"\ndir = "work/builder"\nclone = "."\n', 1), "p1"
     )
@@ -325,7 +325,7 @@ def test_an_agent_with_a_clone_gets_its_directory(make):
 
 
 def test_the_kickoff_of_a_phase_is_the_same_every_time(make):
-    """Issue 4 part 3: byte for byte, so that provider caches keep hitting."""
+    """Byte for byte, so that provider caches keep hitting."""
     p = make(LOOP, "p1")
     p.agents("up", "builder")
     first = kickoff(p)

@@ -1,4 +1,4 @@
-"""Gates: in order, once a commit, told once, never in the way (issue 4 part 2)."""
+"""Gates: in order, once a commit, told once, never in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words an agent starts with (R084, R105, R107, T08, issue 4 part 3)."""
+"""The words an agent starts with (R084, R105, R107, T08)."""
 
 from __future__ import annotations
 

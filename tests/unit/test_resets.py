@@ -263,7 +263,7 @@ def test_in_any_zone_on_both_changing_days_every_form_lies_ahead_for_any_host(zo
     check_zone(zone, random.Random(zone))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_in_every_zone_of_the_database_every_form_lies_ahead_for_any_host():
     """I24."""
     for zone in ZONES:
