@@ -148,7 +148,7 @@ import tinylib; print(tinylib.VALUE, sys.prefix)"
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_four_starts_at_once_build_it_once_and_all_run_inside(house, tmp_path):
     program = ENTER.format(home=str(house))
     argv = [sys.executable, "-c", program]
