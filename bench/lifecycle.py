@@ -48,7 +48,8 @@ def ours(size: int, *, scripted: bool) -> tuple[float, float, float]:
 def newest(starts: Path, size: int) -> float:
     """When the last of them was up; waits for it."""
     while True:
-        dates = [path.stat().st_mtime for path in starts.iterdir() if path.stat().st_size]
+        there = [path.stat() for path in starts.iterdir() if path.suffix != ".new"]  # not yet in its place
+        dates = [found.st_mtime for found in there if found.st_size]
         if len(dates) >= size:
             return max(dates)
         time.sleep(0.005)
