@@ -14,8 +14,8 @@ import datetime as dt
 import json
 import os
 import sys
-import traceback
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
