@@ -169,15 +169,19 @@ class Watchdog:
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self.mind.due(specs, now)
         self._learn_runs(specs)
+        before = self.last_look.alive if self.last_look is not None else {}
         look = self.senses.look(fleet, self.mind.memories, self.mind.fleet, desired, now, due)
         self.last_look = look
+        vanished = [s for s in specs if s.session in before and look.seen[s.name].pane is None]
+        again = self._learn_runs(vanished) if vanished and not look.blind else set()
         self._watch_server(look, now)
         self.trouble.guard("noting conversations", lambda: self._learn(fleet))
         self.trouble.guard("governing the loop", lambda: self._govern(fleet, look, now))
         self.trouble.guard("counting tokens", lambda: self._count(fleet, now))
         self._reap(look, now)
         due |= self.mind.due(specs, now)
-        todo = [s for s in specs if s.name in due or s.name in look.changed]
+        todo = [s for s in specs if (s.name in due or s.name in look.changed) and s.name not in again]
+        self.mind.wakes.update(dict.fromkeys(again, 0.0))  # what is left of that run was not looked for
         self._judge_all(fleet, todo, look, now)
         if self.observe:
             self.mind.memories.update((s.name, self.mind.judged[s.name].memory) for s in todo)
@@ -335,9 +339,12 @@ class Watchdog:
             if isinstance(verdict.action, Start) and not verdict.action.planned:
                 heals = (*heals, now.steady)
 
-    def _learn_runs(self, specs: Iterable[Spec]) -> None:
-        """Who is not there may have been started by a verb since, and be gone again: its record stays."""
-        alive = self.last_look.alive if self.last_look is not None else {}
+    def _learn_runs(self, specs: Iterable[Spec]) -> set[str]:
+        """Who is not there may have been started by a verb since, and be gone again: its record stays.
+
+        The names of those of whom that is news.
+        """
+        alive, learned = self.last_look.alive if self.last_look is not None else {}, set()
         for spec in specs:
             if spec.session in alive:
                 continue
@@ -347,6 +354,8 @@ class Watchdog:
             run = self.records.run(spec.session)
             if run is not None and (memory.run is None or run.id != memory.run.id):
                 self.mind.memories[spec.name] = replace(memory, run=run)
+                learned.add(spec.name)
+        return learned
 
     def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
         """The record of the run that is there, read once a run."""

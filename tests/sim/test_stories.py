@@ -10,6 +10,7 @@ import pytest
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import Declared
 from tests.sim.scenes import agent, at, lives, story, told
+from tests.sim.simulation import Simulation
 
 pytestmark = pytest.mark.sim
 
@@ -321,10 +322,11 @@ def test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for(call):  # 
     told(sim)
 
 
-def test_children_of_a_run_that_only_a_verb_knew_are_gone_before_the_next_one():  # I1 I29 I33
+@pytest.mark.parametrize("absent", [Simulation.kill_watchdog, Simulation.stop_watchdog])
+def test_children_of_a_run_that_only_a_verb_knew_are_gone_before_the_next_one(absent):  # I1 I29 I33
     sim = story(Declared("a"))
     sim.machine.temper.daemons = 1.0
-    at(sim, 100, lambda: sim.kill_watchdog(200.0))
+    at(sim, 100, lambda: absent(sim, 200.0))
     at(sim, 120, lambda: sim.verb("restart", ["a"], Random(3)))
     at(sim, 200, lambda: sim.nemesis.server_kill(Random(1)))
     told(sim)
