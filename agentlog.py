@@ -7,14 +7,15 @@ Only a launcher, for the same engine as agents.py and with the same checks.
 import os
 import sys
 
+if __name__ == "__main__":
+    theirs = os.umask(0o077)  # before anything of ours is written, bytecode included
+
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import agents  # noqa: F401  refuses an old Python and puts the engine first on the path
 
 if __name__ == "__main__":
     try:
-        from fleet.transcripts.cli import main
-
-        code = main(sys.argv[1:])
-    except KeyboardInterrupt:  # while still loading
-        code = 130
-    sys.exit(code)
+        from fleet.start import agentlog
+    except KeyboardInterrupt:
+        os._exit(130)
+    agentlog(theirs)

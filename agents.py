@@ -13,10 +13,17 @@ OLDEST = (3, 11)
 
 def refuse():
     """Say which Python this is, which one is needed, and which of this machine's would do."""
-    names = ["python3.%d" % minor for minor in range(19, OLDEST[1] - 1, -1)]
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    newer = [name for name in names if any(os.access(os.path.join(f, name), os.X_OK) for f in folders)]
-    advice = "run it with %s" % newer[0] if newer else "install Python 3.11 or newer and run it with that"
+    import subprocess
+
+    advice = "install Python 3.11 or newer and run it with that"
+    finder = os.path.join(os.path.dirname(os.path.realpath(__file__)), "fleet", "find-python.sh")
+    try:
+        asked = subprocess.Popen(["sh", finder], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        found = asked.communicate()[0].decode("utf-8", "replace").strip()
+    except OSError:
+        found = ""
+    if found:
+        advice = "run it with %s" % found
     sys.stderr.write(
         "error: %s needs Python 3.11 or newer, but %s is Python %d.%d: %s\n"
         % ((os.path.basename(__file__), sys.executable) + tuple(sys.version_info[:2]) + (advice,))
@@ -32,14 +39,9 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [HERE] + [entry for entry in sys.path if entry not in ("", HERE)]
 
 if __name__ == "__main__":
-    import gc
-
-    gc.set_threshold(50000)  # most verbs end before there is anything to collect
+    theirs = os.umask(0o077)  # before anything of ours is written, bytecode included
     try:
-        from fleet.cli.main import main
-
-        code = main(sys.argv[1:])
-    except KeyboardInterrupt:  # while still loading
-        code = 130
-    # All is written and closed by now; taking the interpreter apart as well would be a tenth of `status`.
-    os._exit(code)
+        from fleet.start import agents
+    except KeyboardInterrupt:
+        os._exit(130)
+    agents(theirs)

@@ -1,27 +1,18 @@
 #!/usr/bin/env bash
-# The example fleet, end to end, on a fresh machine and without any key: up, at work, down, gone.
+# The example fleet runs its whole job on a fresh machine and without any key: a claim is reviewed, a gate fails and is
+# mended, a phase ends, the sequence completes; then it is gone. One line a step, with the seconds since the start.
 # Runs in a sandbox with a prefix, a tmux server and a directory of its own; cleans up however it ends.
 set -euo pipefail
 engine=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 unset TMUX TMUX_PANE
 
-python=
-for name in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
-  if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    python=$(command -v "$name")
-    break
-  fi
-done
-[ -n "$python" ] || { echo "error: no Python 3.11 or newer on PATH: install one, or set PYTHON to it" >&2; exit 2; }
-if ! command -v tmux >/dev/null || ! command -v git >/dev/null; then
-  "$python" "$engine/agents.py" doctor --install-tmux
-fi
+python=$(sh "$engine/fleet/find-python.sh")
+(cd "$engine" && "$python" -m fleet.world.packages tmux git)
 
 sandbox=$(mktemp -d "${TMPDIR:-/tmp}/smoke-XXXXXX")
-export TMUX_TMPDIR=$sandbox
+export TMUX_TMPDIR=$sandbox XDG_STATE_HOME=$sandbox
 config=$sandbox/agents.toml
 agents() { "$python" "$engine/agents.py" "$@" --config "$config"; }
-say() { printf '\n-- %s\n' "$*"; }
 
 clean_up() {
   local code=$?
@@ -58,48 +49,85 @@ for name in ("prompts", "examples"):
         shutil.copytree(os.path.join(engine, name), os.path.join(sandbox, name))
 PYTHON
 
-say validate
-agents validate
-say up
-agents up
-say status
-agents status
+begun=$(date +%s)
+step() { printf '%3ds  %s\n' "$(($(date +%s) - begun))" "$*"; }
+fail() {
+  echo "error: $1" >&2
+  agents events -n 30 >&2 || true
+  agents status >&2 || true
+  exit 1
+}
 
-say "waiting until every agent really ran"
-"$python" - "$python" "$engine/agents.py" "$config" <<'PYTHON'
-import json, os, subprocess, sys, time
-python, launcher, config = sys.argv[1:]
-deadline = time.monotonic() + 60
-while True:
-    run = subprocess.run([python, launcher, "status", "--json", "--config", config], capture_output=True, text=True)
-    status = json.loads(run.stdout) if run.stdout else {"agents": [], "project": {"log_dir": ""}}
-    logs = os.path.join(status["project"]["log_dir"], "logs")
-    wanted = [a for a in status["agents"] if a["enabled"]]
-    def ran(agent):
-        path = os.path.join(logs, agent["session"] + ".log")
-        return agent["state"] == "RUNNING" and os.path.exists(path) and os.path.getsize(path) > 0
-    late = [a["name"] for a in wanted if not ran(a)]
-    if wanted and not late:
-        print(", ".join(f"{a['name']}: {a['state']} {a['detail']}" for a in wanted))
-        break
-    if time.monotonic() > deadline:
-        sys.exit(f"error: not running after a minute: {', '.join(late) or 'no agent at all'}\n{run.stderr}")
-    time.sleep(0.3)
+agents validate >/dev/null || fail "the example is not valid"
+step "the example is valid"
+agents up >/dev/null || fail "the fleet did not come up"
+step "a builder, an adversary and their watchdog are up"
+
+# Each step as `agents.py events` tells it: the first event of that type after the step before.
+patience=${SMOKE_PATIENCE:-120} # on a busy machine; a quiet one needs half a minute for everything
+"$python" - "$python" "$engine/agents.py" "$config" "$begun" "$patience" <<'PYTHON' || fail "the story stopped there"
+import json, subprocess, sys, threading, time
+python, launcher, config, begun, patience = sys.argv[1:]
+STEPS = (
+    ("handoff.reviewed", "a claim is reviewed"),
+    ("phase.advanced", "the first phase ends"),
+    ("handoff.claimed", "a claim is handed to the adversary"),
+    ("gate.failed", "a gate fails"),
+    ("gate.passed", "the builder has mended it, the gate passes"),
+    ("sequence.completed", "the last phase ends, the sequence is complete"),
+)
+words = [python, launcher, "events", "--follow", "--json", "--since", "1h", "--config", config]
+with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as events:
+    clock = threading.Timer(float(patience), events.kill)
+    clock.start()
+    told = 0
+    for line in events.stdout:
+        try:
+            kind = json.loads(line)["type"]
+        except ValueError:
+            continue
+        if kind == STEPS[told][0]:
+            print(f"{time.time() - int(begun):3.0f}s  {STEPS[told][1]}", flush=True)
+            told += 1
+        if told == len(STEPS):
+            break
+    clock.cancel()
+    events.kill()
+if told < len(STEPS):
+    sys.exit(f"error: {STEPS[told][1]}: this did not come within {patience} s")
 PYTHON
 
-say down
-agents down
-say "nothing is left"
+agents wait --complete --timeout 10 >/dev/null || fail "the sequence is not complete"
+agents down >/dev/null || fail "down did not end everything"
+step "the fleet is down"
 left=$(for socket in "$sandbox"/tmux-*/*; do
   [ -S "$socket" ] && tmux -S "$socket" list-sessions -F '#{session_name}' 2>/dev/null || true
 done)
-if [ -n "$left" ]; then
-  printf 'error: sessions left behind:\n%s\n' "$left" >&2
-  exit 1
-fi
-if pgrep -f "$sandbox" >/dev/null 2>&1; then
-  echo "error: processes left behind:" >&2
-  pgrep -af "$sandbox" >&2
-  exit 1
+[ -z "$left" ] || fail "sessions left behind: $left"
+step "no session is left"
+if [ -d /proc/self ]; then
+  left=$("$python" - "$sandbox" $$ <<'PYTHON'
+import os, sys, time
+mark, ours = os.fsencode(sys.argv[1]), {int(sys.argv[2]), os.getpid(), os.getppid()}
+
+def left():
+    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+        try:  # whatever we started has the sandbox in its environment or in its arguments
+            said = b"".join(open(f"/proc/{pid}/{name}", "rb").read() for name in ("environ", "cmdline"))
+        except OSError:
+            continue  # it is gone, or another user's
+        if mark in said and pid not in ours:
+            yield pid
+
+deadline = time.monotonic() + 10  # the last ones may still be on their way out
+while (found := list(left())) and time.monotonic() < deadline:
+    time.sleep(0.1)
+print(*found)
+PYTHON
+  )
+  [ -z "$left" ] || fail "processes left behind: $left"
+  step "no process is left"
+else
+  step "not checked: whether a process is left (there is no /proc here)"
 fi
 echo "smoke: ok"

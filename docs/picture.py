@@ -53,7 +53,7 @@ def main() -> None:
     """Bring the demo up, draw, clean up."""
     from fleet.rooms.demo import touring
 
-    with touring(ENGINE, print, keep=False) as tour:
+    with touring(print, keep=False) as tour:
         tour.prefix = "calc-"
         tour.set_out()
         why = tour.up()

@@ -2,13 +2,17 @@
 
 Order: importable here -> nothing to do; a `.venv` beside agents.py whose stamp matches -> exec its
 Python; otherwise build that `.venv` once, from a lock with digests, and exec it. The stamp is a hash
-of lock, Python and platform, so a changed lock or another Python means a new environment.
+of lock, Python and platform, so a changed lock or another Python means a new environment. An installed
+package builds nothing: pip brought its libraries, and the command that adds a missing one is named.
 
 The environment is built in a directory of its own under a lock and renamed into place, so it is there
 in whole or not at all and two starts at once build it once. A renamed environment has stale paths in its
 scripts; nothing of ours uses them: it is always `.venv/bin/python -m something`.
 
 An environment that we did not build is never replaced. Standard library only.
+
+A build that failed is remembered with its reason, for `doctor` to tell. It keeps a later start from trying
+again only while an index that could not be reached still cannot be; that takes a second to ask.
 """
 
 from __future__ import annotations
@@ -17,21 +21,28 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.util
+import json
 import os
+import re
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STAMP = "fleet-stamp"
 SETS = ("base", "full", "dev")  # each lock holds everything of the ones before it
 LOCKS = {"base": "requirements.lock", "full": "requirements-full.lock", "dev": "requirements-dev.lock"}
+EXTRAS = {"rich": "floor", "textual": "floor", "apprise": "notify"}  # with pip; all other modules are base
 ENTERED = "AO_ENTERED"  # set across the exec: whoever finds a module missing even there must not loop
-RETRY_AFTER = 3600.0  # an optional environment that could not be built is not tried again sooner
+KNOCK_S = 1.5  # for an index that could not be reached: whether it can be now
 OFFLINE = (
     "Connection",
     "Temporary failure",
@@ -46,36 +57,66 @@ Run = Callable[[Sequence[str]], "tuple[int, str]"]
 class CannotBuild(Exception):
     """Why the environment could not be made, and what to do about it."""
 
+    def __init__(self, text: str, door: str = "") -> None:
+        super().__init__(text)
+        self.door = door  # host:port that could not be reached
+
 
 def missing(modules: Sequence[str]) -> list[str]:
     """Those of the modules that this interpreter cannot import."""
     return [name for name in modules if importlib.util.find_spec(name) is None]
 
 
-def enter(modules: Sequence[str], wanted: str = "base", *, optional: bool = False) -> None:
+def enter(
+    modules: Sequence[str], wanted: str = "base", *, optional: bool = False, build: bool = True
+) -> None:
     """Return if the modules are importable here; else continue this very command inside `.venv`.
 
-    With `optional` the command goes on without them, saying so once, when they cannot be had.
+    With `optional` the command goes on without them, saying so once, when they cannot be had. Without `build`
+    that is so, and needs no word, when there is no `.venv` that holds them.
     """
     entered = os.environ.pop(ENTERED, "")  # for this process only; our children decide for themselves
     lacking = missing(modules)
     if not lacking:
+        return
+    from fleet import engine, umask  # here, because this file is also run by its path
+
+    if engine.INSTALLED:  # pip brought our libraries: nothing is built among its packages
+        advice = f"not installed; to add what is missing: {pip_line(lacking)}"
+        if not optional:
+            raise CannotBuild(f"{', '.join(lacking)}: {advice}")
+        say(f"going on without {', '.join(lacking)}: {advice}")
         return
     if entered:
         if optional:
             return
         raise CannotBuild(f"{venv_dir()} was built but lacks {', '.join(lacking)}: remove it and try again")
     try:
-        python = ensure(wanted, patient=not optional)
+        python = ensure(wanted, patient=not optional) if build else ready(wanted)
     except CannotBuild as fault:
         if not optional:
             raise
         say(f"going on without {', '.join(lacking)}: {fault}")
         return
+    if not python:
+        return
     os.environ[ENTERED] = "1"
+    if wheels := wheels_dir():
+        os.environ["AO_WHEELS"] = wheels  # a relative one means this directory, also to what runs elsewhere
     if sys.stdout is not None:  # who calls us may have closed it
         sys.stdout.flush()
+    if umask.operators != umask.UNKNOWN:
+        os.umask(umask.operators)  # the launcher sets ours again
     os.execv(python, [python, *sys.orig_argv[1:]])
+
+
+def pip_line(lacking: Sequence[str]) -> str:
+    """The command that adds missing modules to an installed package."""
+    from fleet import engine
+
+    extras = sorted({EXTRAS[name] for name in lacking if name in EXTRAS})
+    what = engine.PROJECT + (f"[{','.join(extras)}]" if extras else "")
+    return shlex.join([sys.executable, "-m", "pip", "install", what])
 
 
 def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> str:
@@ -83,8 +124,8 @@ def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> s
     target = venv_dir(home)
     if python := ready(wanted, home=home):
         return python
-    if not patient and failed_recently(wanted, home):
-        raise CannotBuild("building .venv failed within the last hour (agents.py doctor tells more)")
+    if not patient and (why := still_closed(wanted, home)):
+        raise CannotBuild(f"as before, {why}")
     with locked(target):
         if python := ready(wanted, home=home):  # another start built it while we waited
             return python
@@ -95,8 +136,8 @@ def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> s
         say(f"setting up {target} from {LOCKS[wanted]} (once; needs the network or AO_WHEELS)")
         try:
             build(wanted, home=home)
-        except CannotBuild:
-            remember_failure(wanted, home)
+        except CannotBuild as fault:
+            remember_failure(wanted, home, fault)
             raise
         say("ready")
     return python_of(target)
@@ -104,6 +145,10 @@ def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> s
 
 def ready(wanted: str, *, home: str = HOME) -> str:
     """The environment's Python if its stamp is that of the wanted set or of a larger one, else ""."""
+    from fleet import engine
+
+    if engine.INSTALLED:  # there is no lock to compare a stamp with
+        return ""
     target = venv_dir(home)
     python = python_of(target)
     with contextlib.suppress(OSError), open(os.path.join(target, STAMP), encoding="ascii") as file:
@@ -149,7 +194,10 @@ def build(wanted: str, *, home: str = HOME, run: Run | None = None) -> None:
 
 def install(into: str, lock: str, run: Run) -> None:
     """`uv` when it is there and works, else venv and pip. Digests are checked either way."""
-    wheels = os.environ.get("AO_WHEELS", "")
+    wheels = wheels_dir()
+    if wheels and not os.path.isdir(wheels):
+        asked = os.path.basename(lock)
+        raise CannotBuild(f"AO_WHEELS={wheels} is no directory: put the wheels of {asked} there")
     source = ["--no-index", "--find-links", wheels] if wheels else []
     python = python_of(into)
     uv = shutil.which("uv")
@@ -162,9 +210,10 @@ def install(into: str, lock: str, run: Run) -> None:
             return
         say("uv could not do it; trying pip")
     if missing(["venv", "ensurepip"]):
+        from fleet.world import packages
+
         raise CannotBuild(
-            f"{sys.executable} has no venv module: install it (on Debian and Ubuntu: apt-get install "
-            "python3-venv) or put uv on PATH"
+            f"{sys.executable} has no venv module; put uv on PATH, or {packages.advice(packages.VENV)}"
         )
     code, told = run([sys.executable, "-m", "venv", "--clear", into])
     if code:
@@ -172,26 +221,41 @@ def install(into: str, lock: str, run: Run) -> None:
     args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
     code, told = run([python, *args, "--require-hashes", "-r", lock, *source])
     if code:
-        raise CannotBuild(explain_pip(told, wheels))
+        raise explain_pip(told, wheels, os.path.basename(lock))
 
 
-def explain_pip(told: str, wheels: str) -> str:
+def wheels_dir() -> str:
+    """Where the wheels are for a machine without a network; "" when they come from an index."""
+    wheels = os.environ.get("AO_WHEELS", "")
+    return os.path.abspath(wheels) if wheels else ""
+
+
+def explain_pip(told: str, wheels: str, lock: str) -> CannotBuild:
     """The many words of pip in one sentence that says what to do."""
     if wheels:
-        return f"AO_WHEELS={wheels} does not hold what {LOCKS['base']} asks for: {last_line(told)}"
-    offline = (
-        "Connection",
-        "Temporary failure",
-        "timed out",
-        "Network is unreachable",
-        "No matching distribution",
-    )
-    if any(word in told for word in offline):
-        return (
-            "the package index could not be reached or lacks a version: connect once, set the proxy or index "
-            f"that pip uses, or put the wheels into a directory and set AO_WHEELS ({last_line(told)})"
+        return CannotBuild(
+            f"AO_WHEELS={wheels} does not hold what {lock} asks for (pip download -d fetches it on a machine "
+            f"with a network, for the same Python): {last_line(told)}"
         )
-    return f"pip failed: {last_line(told)}"
+    if any(word in told for word in OFFLINE):
+        return CannotBuild(
+            "the package index could not be reached or lacks a version: connect once, set the proxy or index "
+            f"that pip uses, or put the wheels into a directory and set AO_WHEELS ({last_line(told)})",
+            door_of(told),
+        )
+    return CannotBuild(f"pip failed: {last_line(told)}")
+
+
+def door_of(told: str) -> str:
+    """The host:port that pip could not reach: the proxy's if there is one, else the index's, or ""."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    index = re.search(r"host='([^']+)', port=(\d+)", told)
+    if proxy := getproxies().get("https", ""):
+        at = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        return f"{at.hostname}:{at.port}" if at.hostname and at.port else ""
+    return f"{index[1]}:{index[2]}" if index and "proxy" not in told.lower() else ""
 
 
 def replace(fresh: str, target: str) -> None:
@@ -205,20 +269,55 @@ def replace(fresh: str, target: str) -> None:
         os.unlink(f"{target}.failed")
 
 
-def failed_recently(wanted: str, home: str) -> bool:
-    """Whether the same environment could not be built a short while ago."""
+def last_failure(home: str = HOME) -> dict[str, Any]:
+    """The build that failed last, if none succeeded since: `why`, `at`, `door`, and what it was `of`."""
+    with contextlib.suppress(OSError, ValueError), open(f"{venv_dir(home)}.failed", encoding="utf-8") as file:
+        kept = json.load(file)
+        if isinstance(kept, dict) and {"why", "at", "door", "of"} <= kept.keys():
+            return kept
+    return {}
+
+
+def still_closed(wanted: str, home: str) -> str:
+    """Why a build failed, if the same one would fail again: the index cannot be reached, then and now."""
+    kept = last_failure(home)
+    if not kept or not kept["door"] or kept["of"] != attempt(wanted, home) or reachable(str(kept["door"])):
+        return ""
+    return str(kept["why"])
+
+
+def reachable(door: str) -> bool:
+    """Whether a host:port answers, asked with little patience: a name that is not resolved can take long."""
+    answered = threading.Event()
+
+    def knock() -> None:
+        host, _, port = door.rpartition(":")
+        with contextlib.suppress(OSError, ValueError):
+            socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+            answered.set()
+
+    knocker = threading.Thread(target=knock, daemon=True)
+    knocker.start()
+    knocker.join(KNOCK_S)
+    return answered.is_set()
+
+
+def attempt(wanted: str, home: str) -> str:
+    """What a build depends on that is quickly compared: the lock, this Python, and the user's settings."""
+    settings = sorted(
+        f"{name}={value}"
+        for name, value in os.environ.items()
+        if name.upper().startswith(("PIP_", "UV_", "AO_WHEELS")) or name.upper().endswith("_PROXY")
+    )
+    return hashlib.sha256("\0".join((stamp(wanted, home), *settings)).encode(errors="replace")).hexdigest()
+
+
+def remember_failure(wanted: str, home: str, fault: CannotBuild) -> None:
+    """So that `doctor` can say why, and an offline machine does not wait for the network at every `up`."""
+    kept = {"why": str(fault), "at": time.time(), "door": fault.door, "of": attempt(wanted, home)}
     path = f"{venv_dir(home)}.failed"
-    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
-        return (
-            file.read().strip() == stamp(wanted, home) and time.time() - os.stat(path).st_mtime < RETRY_AFTER
-        )
-    return False
-
-
-def remember_failure(wanted: str, home: str) -> None:
-    """So that an offline machine does not wait for the network at every `up`."""
-    with contextlib.suppress(OSError), open(f"{venv_dir(home)}.failed", "w", encoding="ascii") as file:
-        file.write(stamp(wanted, home) + "\n")
+    with contextlib.suppress(OSError), open(path, "w", encoding="utf-8") as file:
+        json.dump(kept, file)
 
 
 @contextlib.contextmanager
@@ -265,11 +364,14 @@ def last_line(text: str) -> str:
 def say(text: str) -> None:
     """To stderr: stdout belongs to the verb."""
     if sys.stderr is not None:
-        sys.stderr.write(f"agents.py: {text}\n")
+        from fleet import engine
+
+        sys.stderr.write(f"{engine.AGENTS}: {text}\n")
         sys.stderr.flush()
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, HOME)  # when it is run by its path
     try:
         print(ensure(sys.argv[1] if len(sys.argv) > 1 else "base"))
     except CannotBuild as fault:

@@ -7,8 +7,9 @@ is continued by the next one without repeating or losing an effect.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fleet import __version__
@@ -20,19 +21,19 @@ from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet
-from fleet.core.record import replace
 from fleet.core.rules.outbox import queue
+from fleet.core.words import EventType
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
 from fleet.world.deeds import Deeds, Mind
 from fleet.world.ears import Ears
-from fleet.world.ledger import Ledger
+from fleet.world.ledger import Bookkeeper
 from fleet.world.perform import Performer
 from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
-from fleet.world.reload import Parse, Reloader
+from fleet.world.reload import Parse, Reloader, Settled
 from fleet.world.sense import Look, Senses, Spec
 from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
@@ -80,7 +81,7 @@ class Watchdog:
         self.world = world
         self.observe = observe
         self.count = 0
-        self.reloader = Reloader(world, path, parse)
+        self.reloader: Reloader | Settled = Reloader(world, path, parse)
         self.mind = Mind()
         self.trouble = Trouble(lambda kind, why: self._record(kind, "", why))
         self.last_look: Look | None = None
@@ -125,8 +126,10 @@ class Watchdog:
             for name in ("agents", "runs", "signals"):
                 self.world.disk.make_dir(self.house.path(name))
             self._abandon_intents()
-            self.house.events.record("watchdog.started", reason=f"version {__version__}", version=__version__)
-        self.ledger = Ledger(self.world, self.house) if self._govern_with is not None else None
+            self.house.events.record(
+                EventType.WATCHDOG_STARTED, reason=f"version {__version__}", version=__version__
+            )
+        self.ledger = Bookkeeper(self.world, self.house) if self._govern_with is not None else None
         self.loop = self._govern_with(self.world, self.house) if self._govern_with is not None else None
         return ""
 
@@ -135,13 +138,13 @@ class Watchdog:
         for intent in self.house.intents.open_intents():
             self.house.intents.end(intent.id, "abandoned")
             self.house.events.record(
-                "intent.abandoned", agent=intent.agent, reason=f"{intent.effect}: {intent.cause}"
+                EventType.INTENT_ABANDONED, agent=intent.agent, reason=f"{intent.effect}: {intent.cause}"
             )
 
     def close(self, why: str) -> None:
         """Say goodbye."""
         if not self.observe:
-            self.house.events.record("watchdog.stopped", reason=why)
+            self.house.events.record(EventType.WATCHDOG_STOPPED, reason=why)
             self._save_fleet(self.ages.now())
 
     # --- the tick -----------------------------------------------------------------------------------
@@ -154,13 +157,13 @@ class Watchdog:
         jump = self.ages.jumped(self._pulse.slept)
         if jump:
             self._resumed = RESUME_TICKS
-            self._record("watchdog.resumed", "", jump)
+            self._record(EventType.WATCHDOG_RESUMED, "", jump)
         news = self.reloader.refresh()
         fleet = self.reloader.fleet
         assert fleet is not None, "open() came first"
         if news.event:
             self._record(news.event, "", news.reason)
-            if news.event in {"config.loaded", "config.recovered"}:
+            if news.event in {EventType.CONFIG_LOADED, EventType.CONFIG_RECOVERED}:
                 self.mind.wakes.clear()
                 self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
@@ -175,6 +178,8 @@ class Watchdog:
         vanished = [s for s in specs if s.session in before and look.seen[s.name].pane is None]
         again = self._learn_runs(vanished) if vanished and not look.blind else set()
         self._watch_server(look, now)
+        self.trouble.guard("ending pauses", lambda: self._end_pauses(look, now))
+        self.trouble.guard("keeping logs", lambda: self._keep_logs(fleet, look))
         self.trouble.guard("noting conversations", lambda: self._learn(fleet))
         self.trouble.guard("governing the loop", lambda: self._govern(fleet, look, now))
         self.trouble.guard("counting tokens", lambda: self._count(fleet, now))
@@ -191,8 +196,8 @@ class Watchdog:
         if heavy:
             self._pulse.heavy = now.steady
             self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
-            self.trouble.guard("tidying", lambda: self._tidy(fleet))
-        if not self.house.events.trouble:
+            self.trouble.guard("tidying", self._tidy)
+        if self.house.events.settle():
             self.trouble.recover()
         self._show(fleet, todo, look, now)
         self._resumed = max(0, self._resumed - 1)
@@ -204,16 +209,39 @@ class Watchdog:
                 self.mind.memories[spec.name] = self.records.agent(spec.name, spec.session)
         return fleet.members
 
+    def _end_pauses(self, look: Look, now: Moment) -> None:
+        """Who was paused until now goes on: first it runs again, then the wish says so."""
+        over = self.house.desired.load().pauses_over(now.wall)
+        if not over or self.observe or look.blind:
+            return
+        entries = self.house.desired.load().entries
+        for name in over:
+            seen = look.seen.get(name)
+            if entries[name].frozen and seen is not None and seen.pane is not None:
+                table, ref = self.world.processes, seen.pane.ref
+                pid = 0 if seen.pane.dead else ref.pid
+                intent = self.house.intents.begin("signal", name, ref.run, "its pause is over")
+                table.signal(table.members(pid, ref.run), signal.SIGCONT)
+                self.house.intents.end(intent, "done")
+        left = self.house.desired.update(lambda d: d.end_pauses(over, now.wall))
+        for name in over:
+            if not left.entries[name].paused:
+                self._record(EventType.AGENT_UNPAUSED, name, "its pause was over")
+                self.mind.wakes[name] = 0.0
+
     def _serve_requests(self, fleet: Fleet, now: Moment) -> None:
         if self.observe:
             return
         touched = self.asks.serve(fleet, self.mind.memories, now)
+        if self.asks.amnesty:
+            self.asks.amnesty = False
+            self.mind.fleet = replace(self.mind.fleet, heals=())
         for name in touched:
             self.mind.wakes[name] = 0.0
 
     def _watch_server(self, look: Look, now: Moment) -> None:
         if look.blind:
-            self.trouble.degrade(f"tmux: {look.blind}")
+            self.trouble.degrade("tmux", look.blind)
             return
         memory, server = self.mind.fleet, look.server
         known = (memory.server_pid, memory.server_started)
@@ -223,9 +251,9 @@ class Watchdog:
         changed = replace(memory, server_pid=here[0], server_started=here[1])
         if memory.server_pid:
             changed = replace(changed, server_lost=now.steady)
-            self._record("server.lost", "", f"the tmux server {memory.server_pid} is gone")
+            self._record(EventType.SERVER_LOST, "", f"the tmux server {memory.server_pid} is gone")
         if server:
-            self._record("server.founded", "", f"tmux server {server.pid}")
+            self._record(EventType.SERVER_FOUNDED, "", f"tmux server {server.pid}")
         self.mind.fleet = changed
         self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
 
@@ -252,7 +280,12 @@ class Watchdog:
             if memory is None:
                 continue
             message = Message(
-                ping.id, f"ping:{ping.kind}", ping.text, tail=ping.text[-24:], queued=now.steady
+                ping.id,
+                f"ping:{ping.kind}",
+                ping.text,
+                tail=ping.text[-24:],
+                queued=now.steady,
+                phase=ping.phase,
             )
             self.mind.memories[ping.agent] = queue(memory, message)
             self.mind.wakes[ping.agent] = 0.0
@@ -276,7 +309,7 @@ class Watchdog:
         for record in self.ledger.note(
             fleet, self.mind.loop, limited=limited, steady=now.steady, wall=now.wall
         ):
-            self._record("tokens.recorded", "", f"phase {record['phase']}")
+            self._record(EventType.TOKENS_RECORDED, "", f"phase {record['phase']}")
 
     def _taken(self) -> frozenset[str]:
         return frozenset(m.id for memory in self.mind.memories.values() for m in memory.outbox)
@@ -292,7 +325,18 @@ class Watchdog:
             run = replace(memory.run, conversation=conversation)
             self.records.save_run(run)
             self.mind.memories[name] = replace(memory, run=run)
-            self._record("agent.resume_id_learned", name, conversation)
+            self._record(EventType.AGENT_RESUME_ID_LEARNED, name, conversation)
+
+    def _keep_logs(self, fleet: Fleet, look: Look) -> None:
+        if self.observe or self.world.logs is None or look.blind:
+            return
+        names = {s.session: s.name for s in fleet.members}
+        self.world.logs.keep(
+            look.panes, lambda kind, session, why: self._record(kind, names.get(session, ""), why)
+        )
+
+    def _flooded(self) -> list[str]:
+        return self.world.logs.flooded if self.world.logs is not None else []
 
     def _reap(self, look: Look, now: Moment) -> None:
         """Tmux misses some deaths until another child of its own ends: give it one."""
@@ -301,7 +345,7 @@ class Watchdog:
             try:
                 self.world.tmux.reap()
             except Unavailable as error:
-                self.trouble.degrade(f"tmux: {error}")
+                self.trouble.degrade("tmux", str(error))
 
     def hasten(self, key: str) -> None:
         """Something happened: who dies must be looked at wholly, whatever its time says."""
@@ -419,27 +463,25 @@ class Watchdog:
             )
         if self.observe:
             return
-        words = (self.trouble.now, self.reloader.problem, len(look.orphans), self.loop_plan)
+        words = (self.trouble.now, self.reloader.problem, self.loop_plan, self._strangers(), self._flooded())
         if self.board.due(now.steady, words):
             self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
     def _write_view(self, fleet: Fleet, now: Moment) -> None:
         troubles = [f"watchdog: degraded: {self.trouble.now}"] if self.trouble.now else []
-        if self.reloader.problem:
-            troubles.append(f"agents.toml: not in force: {self.reloader.problem}")
-        troubles += self.house.store.troubles
-        stray = self.last_look.orphans if self.last_look is not None else ()
-        troubles += [
-            f"{p.ref.session}: has our stamp, but the file does not name it; `down` stops it" for p in stray
-        ]
+        troubles += [*self.house.store.troubles, *self._strangers()]
+        troubles += [f"{s}: floods its log; look at it with: agents.py attach" for s in self._flooded()]
         facts = {
             "tick": self.count,
             "at": now.wall,
             "degraded": self.trouble.now,
             "config": self.reloader.problem,
         }
-        self.board.write(fleet, self.loop_plan, troubles, facts)
+        self.board.write(fleet, self.reloader.stamp, self.loop_plan, troubles, facts)
+
+    def _strangers(self) -> tuple[str, ...]:
+        return tuple(self.ears.strangers()) if self.ears is not None else ()
 
     # --- keeping on ---------------------------------------------------------------------------------
 
@@ -467,12 +509,10 @@ class Watchdog:
         )
         self.records.save_fleet(self.mind.fleet)
 
-    def _tidy(self, fleet: Fleet) -> None:
+    def _tidy(self) -> None:
         self.house.intents.settle()
         self.house.store.tidy()
-        for session in (fleet.watchdog_session, *(s.session for s in fleet.members)):
-            self.world.rotate(f"{self.house.logs_dir}/{session}.log")
 
-    def _record(self, kind: str, agent: str, reason: str) -> None:
+    def _record(self, kind: EventType, agent: str, reason: str) -> None:
         if not self.observe:
             self.house.events.record(kind, agent=agent, reason=reason)

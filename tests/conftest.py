@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import deadlines
+
+deadlines.measure()
 settings.register_profile(
     "house",
     deadline=None,
@@ -16,6 +21,15 @@ settings.register_profile(
 settings.load_profile("house")
 
 FOREIGN = ("TMUX", "TMUX_PANE", "NO_COLOR", "AO_DEBUG", "AO_ENTERED", "AO_VENV", "AO_WHEELS")
+
+
+def pytest_configure(config):
+    """What verbs keep for this user lies in a directory of this run's own."""
+    config.aotest_home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="aotest-state-")
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.aotest_home, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -5,46 +5,55 @@
 #   tests/run.sh lint | unit | contract | tmux | live | long [pytest options]
 #   tests/run.sh sim [--seeds N --hours H --first S]
 #   tests/run.sh chaos [--minutes N --seed S]
+#   tests/run.sh fresh [SUITE...]  README's two commands on minimal systems (tests/fresh.sh)
 #   tests/run.sh all             the default, then live and the long simulation
 #
-# Builds its own .venv from requirements-dev.lock (reused while lock and Python stay the same) and installs
-# tmux and git where it may; otherwise it prints the one command to run.
+# Needs Python, bash, and what is installed here when it is missing: tmux, git, Python's venv module. Where it may not
+# install them it prints the one line that does. Builds its own .venv from requirements-dev.lock (reused while lock and
+# Python stay the same). Starts from an empty environment: the names below are all that a test can see of the caller's.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
-unset TMUX TMUX_PANE
-unset PYTHONPATH PYTHONDONTWRITEBYTECODE
+
+if [ "${AOTEST_CLEAN:-}" != $$ ]; then
+  keep=("AOTEST_CLEAN=$$")  # exec keeps the process id, so a run inside a run cleans up for itself
+  while IFS= read -r name; do
+    case $name in
+      PATH | HOME | USER | LOGNAME | SHELL | TERM | LANG | LANGUAGE | LC_* | TMPDIR | CI | PYTHON) ;;
+      AO_* | AOTEST_* | CHAOS_* | PIP_* | UV_* | NPM_CONFIG_* | npm_config_* | PYENV_ROOT | PYENV_VERSION) ;;
+      http_proxy | https_proxy | no_proxy | all_proxy | HTTP_PROXY | HTTPS_PROXY | NO_PROXY | ALL_PROXY) ;;
+      SSL_CERT_FILE | SSL_CERT_DIR | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE | NODE_EXTRA_CA_CERTS | NIX_SSL_CERT_FILE) ;;
+      *) continue ;;
+    esac
+    [ "$name" = AOTEST_CLEAN ] || keep+=("$name=${!name}")
+  done < <(compgen -e)
+  exec env -i "${keep[@]}" "$BASH" "${BASH_SOURCE[0]}" "$@"
+fi
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P) || exit 2
+[ "${1:-}" != fresh ] || { shift; exec "$BASH" "$here/tests/fresh.sh" "$@"; }
+base=$(sh "$here/fleet/find-python.sh") || exit 2
+case ${AO_WHEELS:-/} in /*) ;; *) export AO_WHEELS=$PWD/$AO_WHEELS ;; esac  # relative to the caller's directory
+case ${AO_VENV:-/} in /*) ;; *) export AO_VENV=$PWD/$AO_VENV ;; esac
+cd "$here" || exit 2
+export TERM=${TERM:-dumb}
 started=$SECONDS
 failed=()
 counted=
 
 die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
-find_python() {
-  local name
-  for name in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
-    if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      command -v "$name"
-      return
-    fi
-  done
-  die "no Python 3.11 or newer on PATH: install one, or set PYTHON to it"
-}
-
 set_up() {
-  local base
-  base=$(find_python) || exit 2
-  if ! command -v tmux >/dev/null || ! command -v git >/dev/null; then
-    "$base" agents.py doctor --install-tmux >&2 || true
-    command -v tmux >/dev/null && command -v git >/dev/null || die "tmux and git are needed (see above)"
-  fi
+  local own= needs=(tmux git)
+  # No network and no wheels: a Python that already has the tools will do.
+  "$base" -c 'import pytest, xdist, hypothesis, mypy, ruff, time_machine' 2>/dev/null && own=$base
+  [ -n "$own" ] || [ -e "${AO_VENV:-.venv}/fleet-stamp" ] || needs+=(venv)
+  "$base" -m fleet.world.packages "${needs[@]}" || exit 2
   "$base" -c 'import sys; from fleet.cli.doctor import tmux_itself
 found = tmux_itself()
 sys.exit(f"error: {found.detail}: {found.fix}" if found.level == "fail" else 0)' || exit 2
   if ! py=$("$base" -m fleet.bootstrap dev); then
-    # No network and no wheels: a Python that already has the tools will do.
-    "$base" -c 'import pytest, xdist, hypothesis, mypy, ruff, time_machine' 2>/dev/null || exit 2
-    echo "going on with the tools of $base" >&2
-    py=$base
+    [ -n "$own" ] || exit 2
+    echo "going on with the tools of $own" >&2
+    py=$own
   fi
 }
 
@@ -83,7 +92,7 @@ suite() {  # suite DIR... [-- pytest options]: one pytest over those of the dire
     tee "$run_dir/pytest.out"
   code=${PIPESTATUS[0]}
   if [ "$code" = 1 ] && [ -n "${CI:-}" ]; then
-    # Real panes on a busy machine: what fails twice has failed; what fails once is named, and worth a look.
+    # What fails twice has failed. What passes alone is a race, in the test or in the product: it is named.
     printf '\n== again, one at a time: what failed\n'
     if "$py" -m pytest -n 0 --last-failed --last-failed-no-failures none "${where[@]}" "$@"; then
       grep -E '^(FAILED|ERROR) ' "$run_dir/pytest.out" | sed 's/^/passed only at the second try: /'
@@ -116,6 +125,10 @@ chaos() {
 # the run: what is left at the end is ours, whatever else goes on on this machine.
 run_dir=$(mktemp -d "${TMPDIR:-/tmp}/aotest-XXXXXX") || exit 2
 export TMUX_TMPDIR=$run_dir AOTEST_RUN=${run_dir##*/}
+if [ ! -w . ]; then  # somebody else's checkout: what the tools keep between runs is kept for this one
+  export RUFF_CACHE_DIR=$run_dir/ruff MYPY_CACHE_DIR=$run_dir/mypy HYPOTHESIS_STORAGE_DIRECTORY=$run_dir/hypothesis
+  export PYTEST_ADDOPTS="-o cache_dir=$run_dir/pytest"
+fi
 tidy() {
   local socket
   for socket in "$run_dir"/tmux-*/*; do
@@ -186,7 +199,7 @@ case $what in
   long) step long suite sim unit tmux -- -m long "$@" ;;
   sim) step sim sim "$@" ;;
   chaos) step chaos chaos "$@" ;;
-  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, long, chaos, examples or all" ;;
+  *) die "unknown part $what: lint, unit, sim, contract, tmux, live, long, chaos, examples, fresh or all" ;;
 esac
 step leaks leaks
 

@@ -1,6 +1,7 @@
 """Write those documents that follow from the code: `python -m tools.docs`. With --check, say which are stale.
 
-    docs/states.md  docs/events.md  docs/verbs.md  docs/status.schema.json  (and config: fleet.config.docs)
+    docs/states.md  docs/events.md  docs/verbs.md  docs/verbs-and-states.md  docs/status.schema.json
+    (and config: fleet.config.docs)
 
 A test compares them with what this would write, so none of them can be edited by hand or be forgotten.
 """
@@ -12,7 +13,7 @@ import ast
 import importlib
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from typing import Any
 from fleet import config
 from fleet.cli.main import GROUPS, LIBRARIES, verbs
 from fleet.cli.parser import parser_for
+from fleet.core import verbs_and_states
+from fleet.core.standing import Cause
 from fleet.core.state import EDGES, Detail, State
-from fleet.journal.events import EventType
+from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
+from fleet.core.words import EventType
 from tools.words import DETAILS, EVENTS, FAMILIES, STATES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,21 +71,15 @@ def states() -> str:
 
 @cache
 def written() -> frozenset[str]:
-    """Event types that some line of the product records: named whole, or put together from two halves."""
-    whole: set[str] = set()
-    halves: set[str] = set()
-    for path in sorted(p for room in WRITERS for p in (ROOT / "fleet").glob(room)):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                whole.add(node.value)
-            elif isinstance(node, ast.JoinedStr) and len(node.values) == 2:  # noqa: PLR2004
-                halves |= {str(p.value) for p in node.values if isinstance(p, ast.Constant)}
-    return frozenset(e.value for e in EventType if e.value in whole or _joined(e.value, whole, halves))
-
-
-def _joined(kind: str, whole: set[str], halves: set[str]) -> bool:
-    family, _, what = kind.partition(".")
-    return (f".{what}" in halves and family in whole) or (f"{family}." in halves and what in whole)
+    """Event types that some line of the product names where it writes them."""
+    named = {
+        node.attr
+        for room in WRITERS
+        for path in (ROOT / "fleet").glob(room)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "EventType"
+    }
+    return frozenset(e.value for e in EventType if e.name in named)
 
 
 def events() -> str:
@@ -148,7 +146,7 @@ def _verb(name: str, module: Any) -> Iterator[str]:
     if rows:
         yield from ("", "| | |", "|---|---|")
         yield from (f"| {what} | {text} |" for what, text, _ in rows)
-    if name in LIBRARIES and not LIBRARIES[name][2]:
+    if name in LIBRARIES and LIBRARIES[name][2]:
         yield from ("", "Needs libraries, and fetches them into a directory of its own.")
 
 
@@ -172,6 +170,51 @@ def _rows(parser: argparse.ArgumentParser, within: str) -> Iterator[tuple[str, s
             several = {"*": f"[{value} ...]", "+": f"{value} ...", "?": f"[{value}]"}
             shown = "" if within else several.get(str(action.nargs), value)
             yield f"{within}{value}".replace("|", "\\|"), text, shown
+
+
+# --- verbs and states -------------------------------------------------------------------------------
+
+
+def verb_table() -> str:
+    """docs/verbs-and-states.md: what each verb does to an agent in each state."""
+    about = (verbs_and_states.__doc__ or "").partition("- ")[2]
+    lines = [
+        "# Verbs and states",
+        MADE,
+        "",
+        "What each way to start and to stop does to an agent, whatever state it is in. `tests/tmux` walks",
+        "every row below. The words are those of the code; *says* is the word of `--json`, *exit* the exit",
+        "code of the verb when this is the only agent.",
+        "",
+        f"- {about.strip()}",
+        "",
+        "*Pane*: `later` means that the watchdog starts it at the end of its window. *Tallies*: how often it",
+        "ended, and a FATAL verdict. *Conversation*: `goes on` with its process, `kept` on record for the",
+        "next start.",
+        "",
+        "## An agent in a state",
+    ]
+    for situation, cells in TABLE.items():
+        lines += [
+            "",
+            f"### {situation[0].upper()}{situation[1:]}",
+            "",
+            SITUATIONS[situation],
+            "",
+            *_fates(cells),
+        ]
+    lines += ["", "## Around an agent that runs"]
+    for around, cells in AROUND_TABLE.items():
+        lines += ["", f"### {around[0].upper()}{around[1:]}", "", AROUND[around], "", *_fates(cells)]
+    return "\n".join(lines) + "\n"
+
+
+def _fates(cells: Mapping[Verb, Fate]) -> Iterator[str]:
+    yield "| verb | says | pane | wish | tallies | window | conversation | exit | |"
+    yield "|---|---|---|---|---|---|---|--:|---|"
+    for verb, f in cells.items():
+        words = (f.told, f.pane, f.wish, f.tallies, f.window, f.conversation, f.code, f.text)
+        yield f"| `{verb}` | {' | '.join(str(w) for w in words)} |"
 
 
 # --- status -----------------------------------------------------------------------------------------
@@ -223,13 +266,21 @@ def status_schema() -> dict[str, Any]:
         "held": text,
         "state": text,
     }
+    declared = {
+        "source": {"enum": ["file", "last_good"]},
+        "cause": {"enum": [str(c) for c in Cause]},
+        "problems": texts,
+    }
+    orphan = _object({"name": text, "session": text, "pid": {"type": "integer"}})
     top = {
         "version": text,
         "project": _object(project),
+        "config": _object(declared),
         "watchdog": _object(dog),
         "loop": {"anyOf": [_object(loop), {"type": "null"}]},
         "agents": rows,
         "services": rows,
+        "orphans": {"type": "array", "items": orphan},
         "problems": texts,
     }
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "agents.py status --json"}
@@ -250,6 +301,7 @@ def documents() -> dict[str, str]:
         "states.md": states(),
         "events.md": events(),
         "verbs.md": verb_reference(),
+        "verbs-and-states.md": verb_table(),
         "status.schema.json": json.dumps(status_schema(), indent=1) + "\n",
         "config.md": config.reference(),
         "agents.schema.json": json.dumps(config.json_schema(), indent=1) + "\n",

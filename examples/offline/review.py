@@ -71,7 +71,7 @@ def main():
         return
     sys.path.insert(0, ".")
     phase = scope.partition("/")[0]
-    probes = [(name, p) for name in PROBES if phase in {name, "all"} for p in PROBES[name]]
+    probes = [(name, p) for name in PROBES if phase in {name, "review"} for p in PROBES[name]]
     findings = [f"- expected: {p}\n  found: {said}" for name, p in probes if (said := probe(name, p))]
     verdict = "FAIL" if findings else "PASS"
     head = f"# Review of {scope} at {git('rev-parse', '--short', 'HEAD')}: {verdict}"

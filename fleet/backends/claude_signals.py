@@ -105,7 +105,9 @@ def from_hook(heading: Heading, data: bytes) -> list[Signal]:
             return [signal(SignalKind.ASKED, text)]
         case "PreCompact":
             return [signal(SignalKind.TURN_BEGAN, "compacting")]
-        case "Stop" | "PostCompact":
+        case "Stop":
+            return [signal(SignalKind.TURN_ENDED), signal(SignalKind.ANSWERED)]
+        case "PostCompact":
             return [signal(SignalKind.TURN_ENDED)]
         case "StopFailure":
             kind, until = _failure(heading, str(event.get("error") or ""), text, heading.at)
@@ -142,6 +144,9 @@ def from_transcript(heading: Heading, data: bytes) -> list[Signal]:
 
 def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session: str) -> list[Signal]:
     message = record.get("message") or {}
+    if record.get("type") == "queue-operation" and record.get("operation") == "enqueue":
+        words = str(record.get("content") or "")
+        return [Signal(SignalKind.PROMPT_TAKEN, at, "transcript", session, text=words[:WORDS])]
     if record.get("type") == "user" and not record.get("isMeta"):
         words = _words(message.get("content"))
         return (
@@ -160,7 +165,9 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
             until = float(quota["resetsAt"])
         return [Signal(kind, at, "transcript", session, until, words[:WORDS], exact)]
     model = str(message.get("model") or "")
-    return [Signal(SignalKind.MODEL, at, "transcript", session, text=model)] if model else []
+    said = [Signal(SignalKind.MODEL, at, "transcript", session, text=model)] if model else []
+    ended = message.get("stop_reason") == "end_turn"
+    return [*said, Signal(SignalKind.ANSWERED, at, "transcript", session)] if ended else said
 
 
 def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[SignalKind, float | None]:

@@ -74,7 +74,7 @@ def claims(head: bytes, facts: Facts) -> str:
 def _string(value: bytes) -> str:
     try:
         return str(json.loads(value))
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
 
 
@@ -99,7 +99,9 @@ def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: f
         case "task_started" | "turn_started":
             return [Signal(SignalKind.TURN_BEGAN, at, "rollout")]
         case "task_complete" | "turn_complete" if not error:
-            return [Signal(SignalKind.TURN_ENDED, at, "rollout")]
+            ended = [Signal(SignalKind.TURN_ENDED, at, "rollout")]
+            answered = [Signal(SignalKind.ANSWERED, at, "rollout")] if event.get("last_agent_message") else []
+            return ended + answered
         case "turn_aborted":
             return [Signal(SignalKind.TURN_ENDED, at, "rollout", text=str(event.get("reason") or ""))]
         case "task_complete" | "turn_complete" | "error":

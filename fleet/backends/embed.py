@@ -113,7 +113,8 @@ def claude(rng: Random, text: str) -> Screen:
             [],
         ]
     )
-    typed = [f"{CLAUDE_TURN}\u00a0{text[: width - 4] if make is draft else ''}"]
+    inside = text[: width - 4] if make is draft else ""
+    typed = [f"{CLAUDE_TURN}\u00a0{inside}"]
     foot = ["  ⏵⏵ bypass permissions on (shift+tab to cycle)" + " · esc to interrupt" * ("…" in str(state))]
     return [*body, *state, "─" * width, *typed, "─" * width, *foot]
 
@@ -144,7 +145,8 @@ def codex(rng: Random, text: str) -> Screen:
     old = [*wrapped(prose(rng), width, f"{CODEX_TURN} ", "  "), "", *wrapped(text, width, "■ ", ""), ""]
     body = [*(old if often(rng) else []), *wrapped(prose(rng), width, f"{CODEX_TURN} ", "  "), "", *make()]
     state = rng.choice([["  Worked for 6s • 01:30", ""], ["◦ Working (3s • esc to interrupt)", ""], []])
-    typed = f"{CODEX_TURN} {text[: width - 4] if make is draft else 'Ask Codex to do anything'}"
+    inside = text[: width - 4] if make is draft else "Ask Codex to do anything"
+    typed = f"{CODEX_TURN} {inside}"
     return [*body, *state, "", typed, "", "  gpt-6 default · ~/work", "  ← for agents · ? for shortcuts"]
 
 

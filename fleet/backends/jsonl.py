@@ -12,7 +12,7 @@ def as_object(data: bytes) -> dict[str, Any]:
     """A JSON object, or an empty one."""
     try:
         value = json.loads(data) if data.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -29,5 +29,5 @@ def instant(stamp: Any) -> float | None:
     """An ISO time as seconds since the epoch."""
     try:
         return datetime.fromisoformat(str(stamp)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None

@@ -8,6 +8,7 @@ trailing blanks:
   inside                  instead of `open`: every line of the composer (group `draft`); the last is a label,
                           and a row of words stands below its edge
   folded                  what the composer shows in place of a long paste
+  commands                the composer's first line while it runs what is typed there as commands
   placeholder             a whole draft that is the CLI's own hint
   overlay                 the title of a window drawn over everything else; what is typed goes there
   hint, option            the key line under a dialog; the choice that its cursor points at
@@ -81,6 +82,8 @@ class Parts:
     live: list[Block] = field(default_factory=list)
     composer: str | None = None  # its first line
     draft: str | None = None
+    commands: bool = False
+    queued: str = ""
     footer: list[str] = field(default_factory=list)
     dialog: str = ""  # the text of an open dialog
 
@@ -121,7 +124,7 @@ class Layout:
         self.open, self.close, self.composer, self.inside = map(mark, ("open", "close", "composer", "inside"))
         self.placeholder, self.hint, self.option = map(mark, ("placeholder", "hint", "option"))
         self.user, self.echo, self.aside, self.margin = map(mark, ("user", "echo", "aside", "margin"))
-        self.header, self.overlay = mark("header"), mark("overlay")
+        self.header, self.overlay, self.commands = map(mark, ("header", "overlay", "commands"))
         starts = [f"(?P<{kind}>{landmarks[kind]})" for kind in self.KINDS if landmarks.get(kind)]
         self.start = re.compile("|".join(starts)) if starts else None
 
@@ -134,14 +137,17 @@ class Layout:
         composer = self._find_composer(lines) if over is None else None
         if over is not None:
             end, parts.dialog = over, "\n".join(lines[over:])
-        elif composer and not self._is_choice(lines, composer[1]):
+        elif composer and not self._is_choice(lines, composer):
             end = self._take_composer(lines, composer, parts)
         elif self._asks(lines):
             top, end = self._dialog_span(lines)
             parts.dialog = "\n".join(lines[top:])
         if parts.dialog and self.header and any(self.header.match(line) for line in lines[end:]):
             return parts  # it greets in a dialog: nothing above is its own
-        parts.live = [block for block in self._blocks(lines, end) if block.kind is not Kind.QUEUED]
+        blocks = self._blocks(lines, end)
+        parts.live = [block for block in blocks if block.kind is not Kind.QUEUED]
+        if len(parts.live) < len(blocks):
+            parts.queued = "\n".join(line for b in blocks if b.kind is Kind.QUEUED for line in b.lines)
         return parts
 
     def _main_column(self, lines: list[str]) -> list[str]:
@@ -160,7 +166,7 @@ class Layout:
         if not self.close:
             for i in range(len(lines) - 1, -1, -1) if self.composer else ():
                 if self.composer and self.composer.match(lines[i]):
-                    end = self._paragraph(lines, i)
+                    end = self._last_paragraph(lines, i)
                     return (i, i, end) if self._only_chrome(lines, i + 1, end) else None
             return None
         bottom = next((i for i in range(len(lines) - 1, -1, -1) if self.close.match(lines[i])), -1)
@@ -181,12 +187,15 @@ class Layout:
         return None
 
     def _only_chrome(self, lines: list[str], begin: int, footer: int) -> bool:
-        """Below the line we type on stand neither words nor the keys of a dialog, and nothing to the left."""
-        if self.start and any(line and self.start.match(line) for line in lines[begin:]):
-            return False
-        if not any(lines[footer:]):
-            return False  # the rest of the screen is missing: this may be a turn that was taken long ago
-        return all(not line or line[0] == " " for line in lines[footer:]) and not self._hinted(lines[footer:])
+        """Below the line we type on stands more of what is typed, all of it indented, and then the chrome.
+
+        What is typed may look like anything. The chrome is neither words nor the keys of a dialog.
+        """
+        chrome = lines[footer:]
+        if not chrome or any(line and line[0] != " " for line in lines[begin:]):
+            return False  # words, or the rest of the screen is missing: a turn that was taken long ago
+        begun = self.start and any(self.start.match(line) for line in chrome)
+        return not begun and not self._hinted(chrome)
 
     @staticmethod
     def _paragraph(lines: list[str], begin: int) -> int:
@@ -195,9 +204,18 @@ class Layout:
             end += 1
         return end
 
-    def _is_choice(self, lines: list[str], first: int) -> bool:
-        """A dialog's cursor line may look like a composer; the keys named below it tell."""
-        return bool(self.option and self.option.match(lines[first]) and self._hinted(lines))
+    @staticmethod
+    def _last_paragraph(lines: list[str], first: int) -> int:
+        """Where the row of chrome begins: what is typed may hold empty lines, the chrome holds none."""
+        begin = len(lines)
+        while begin > first + 1 and lines[begin - 1]:
+            begin -= 1
+        return begin if begin > first + 1 else len(lines)
+
+    def _is_choice(self, lines: list[str], span: tuple[int, int, int]) -> bool:
+        """A dialog's cursor line may look like a composer; the keys named below its edge tell."""
+        _, first, after = span
+        return bool(self.option and self.option.match(lines[first]) and self._hinted(lines[after:]))
 
     def _hinted(self, lines: list[str]) -> bool:
         return bool(self.hint and any(self.hint.match(line) for line in lines[-HINT_REACH:]))
@@ -210,6 +228,7 @@ class Layout:
     def _take_composer(self, lines: list[str], span: tuple[int, int, int], parts: Parts) -> int:
         top, first, after = span
         parts.composer = lines[first]
+        parts.commands = bool(self.commands and self.commands.match(lines[first]))
         parts.footer = [line for line in lines[after:] if line]
         if self.inside:
             found = [self.inside.match(line) for line in lines[first : after - 1]]

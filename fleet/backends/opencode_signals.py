@@ -90,13 +90,15 @@ def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Signal]:
     if info.get("modelID"):
         said.append(Signal(SignalKind.MODEL, at, "server", session, text=str(info["modelID"])))
     error = info.get("error")
+    if times.get("completed") and info.get("finish") == "stop" and not error:
+        said.append(Signal(SignalKind.ANSWERED, at, "server", session))
     if isinstance(error, dict) and error.get("name") != "MessageAbortedError":
         detail = error.get("data") or {}
         refused = error.get("name") == "ProviderAuthError" or detail.get("statusCode") in _REFUSED
         full = error.get("name") == "ContextOverflowError"
-        kind = (
-            SignalKind.AUTH_FAILED if refused else SignalKind.CONTEXT_FULL if full else SignalKind.TURN_FAILED
-        )
+        kind = SignalKind.CONTEXT_FULL if full else SignalKind.TURN_FAILED
+        if refused:
+            kind = SignalKind.AUTH_FAILED
         said.append(
             Signal(kind, at, "server", session, text=str(detail.get("message") or error["name"])[:WORDS])
         )

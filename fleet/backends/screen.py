@@ -3,7 +3,8 @@
 A profile with patterns is read by structure (layout.py): each pattern looks at one region, and the first
 that matches in the order of RANK decides; a screen that matches nothing is unknown, never idle. A
 contract-style backend has only three regexes: not active is idle, and a limit or a fatal text counts only
-near the bottom of a screen that is not active.
+near the bottom of a screen that is not active, and not where it is quoted or where we typed it ourselves.
+No project's limit_re or fatal_re looks at a block of the agent's own words, where a profile can tell them.
 
 Regions a pattern may name:
   notice    what the CLI itself said since the last user's turn, with nothing of the agent's below it
@@ -20,7 +21,7 @@ Regions a pattern may name:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from fleet.backends.layout import Block, Kind, Layout, Parts
@@ -61,6 +62,9 @@ _DATED = {ScreenState.LIMITED, ScreenState.RETRYING}
 _AT_PROMPT = {ScreenState.LIMITED, ScreenState.WEDGED, ScreenState.IDLE}
 _ABOVE_PROMPT = {"notice", "box"}
 _SPOKEN = {Kind.NOTICE, Kind.SAID, Kind.OTHER}  # never a tool's output, never the user's own words
+_BAD = {ScreenState.LIMITED, ScreenState.AUTH, ScreenState.CONTEXT, ScreenState.WEDGED, ScreenState.ERROR}
+_BY_MOUTH = {"notice", "live", "box"}  # regions in which an agent's words may look like the CLI's
+ABOVE = 2  # lines above a piece of evidence that tell it from the same words said anew
 
 # Colours, links and other sequences of a capture that was made with them.
 _ESCAPE = re.compile(
@@ -70,6 +74,11 @@ _ESCAPE = re.compile(
 _SPINNER = re.compile(r"[⠀-⣿▀-▟·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
 _WORD = re.compile(r"[^\W_]")
 _STILL = b"0123456789 \t\n|/\\-*"
+_UNSTILL = dict.fromkeys(_STILL)
+_PROMPTS = ">❯›»"  # before the words of whoever types; also how mails and agents quote
+_QUOTES = (('"', '"'), ("`", "`"), ("“", "”"), ("«", "»"))
+_VALUES = (":", "=", "{", "[", ",")  # before a quotation mark that belongs to data
+WRAPPED = 12  # characters of a line from which it is told as a piece of a longer text
 _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
 # A word is never given back (++): one of two hundred letters would be cut in four in every way there is.
 _SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]++ ?){0,4}[$#%]$")
@@ -107,6 +116,11 @@ class _Profile:
         self.active = re.compile(backend.active_re) if backend.active_re else None
         self.limit = re.compile(backend.limit_re) if backend.limit_re else None
         self.fatal = re.compile(backend.fatal_re) if backend.fatal_re else None
+        self._apart = {rule.name for rule in rules if rule.region not in _BY_MOUTH}
+
+    def spoken(self, pattern: str) -> bool:
+        """Does this pattern look where an agent's own words may stand?"""
+        return pattern not in self._apart
 
 
 _profiles: dict[int, _Profile] = {}
@@ -123,9 +137,11 @@ def _profile(backend: Backend) -> _Profile:
     return kept
 
 
-def read(backend: Backend, screen: str, *, now: float, zone: str, cursor_y: int | None = None) -> Reading:
-    """What this screen says. `zone` is the host's, for banners that name none."""
-    del cursor_y  # no profile needs it so far
+def read(backend: Backend, screen: str, *, now: float, zone: str, ours: Sequence[str] = ()) -> Reading:
+    """What this screen says.
+
+    `now` is when it was written, `zone` the host's, for banners that name none, `ours` what we typed there.
+    """
     profile = _profile(backend)
     if "\x1b" in screen:
         screen = _ESCAPE.sub("", screen)
@@ -133,7 +149,7 @@ def read(backend: Backend, screen: str, *, now: float, zone: str, cursor_y: int 
     while lines and not lines[-1]:
         lines.pop()
     if not profile.rules:
-        return _read_contract(profile, lines, now, zone)
+        return _read_contract(profile, lines, now, zone, [text for text in map(_squeezed, ours) if text])
     return _read_profile(profile, [line[:LINE].rstrip() for line in lines], now, zone)
 
 
@@ -159,7 +175,12 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
         key=dialog.key if dialog else "",
         fix=dialog.fix if dialog else "",
         draft=parts.draft,
+        commands=parts.commands,
+        queued=parts.queued,
         marker=_marker(parts, now),
+        above=_above(parts, lines, line) if state in _BAD else "",
+        spoken=state in _BAD and profile.spoken(pattern),
+        beside=() if state in _BAD else tuple(_evidence(block.text) for block in parts.notices),
         content_hash=_still(line for b in parts.live if b.kind is not Kind.STATUS for line in b.lines),
     )
 
@@ -236,7 +257,7 @@ def _contract_beside(
         for text in ([status.text] if status else []) + parts.footer:
             if profile.active.search(text):
                 return ScreenState.WORKING, "active_re", text, None
-    if newest and newest.kind in _SPOKEN:
+    if newest and newest.kind in {Kind.NOTICE, Kind.OTHER}:
         head = newest.text if newest.kind is Kind.NOTICE else newest.lines[0]
         if profile.fatal and profile.fatal.search(head):
             return ScreenState.WEDGED, "fatal_re", head, None
@@ -245,31 +266,86 @@ def _contract_beside(
     return None
 
 
-def _read_contract(profile: _Profile, lines: list[str], now: float, zone: str) -> Reading:
+def _read_contract(
+    profile: _Profile, lines: list[str], now: float, zone: str, ours: Sequence[str]
+) -> Reading:
     filled = [line for line in lines if line]
     tail = filled[-CONTRACT_LINES:]
-    state, pattern, line, until = ScreenState.IDLE, "", "", None
     where = filled[-FOOTER_LINES:] if profile.backend.footer_ui else filled
     active = profile.active and _last(profile.active, where)
-    fatal = profile.fatal and _last(profile.fatal, tail)
-    limit = profile.limit and _last(profile.limit, tail)
-    if active:
-        state, pattern, line = ScreenState.WORKING, "active_re", active
-    elif fatal:
-        state, pattern, line = ScreenState.WEDGED, "fatal_re", fatal
-    elif limit:
-        # A banner may go on in the next line, and the time often stands there.
-        at = len(tail) - 1 - tail[::-1].index(limit)
-        until = parse_reset(" ".join(text.strip() for text in tail[at : at + 2]), now=now, zone=zone)
-        state, pattern, line = ScreenState.LIMITED, "limit_re", limit
+    at = len(filled) - len(tail)
+    fatal = _evident(profile.fatal, tail, ours)
+    limit = _evident(profile.limit, tail, ours)
+    found, state, pattern = (
+        (fatal, ScreenState.WEDGED, "fatal_re")
+        if fatal is not None
+        else (limit, ScreenState.LIMITED, "limit_re")
+    )
+    beside = tuple(_evidence(tail[n]) for n in (fatal, limit) if n is not None)
+    still = _still(filled)
+    if active or found is None:
+        state, pattern = (ScreenState.WORKING, "active_re") if active else (ScreenState.IDLE, "")
+        marker = _last_marker(tail, now)
+        line = _evidence(active or "")
+        return Reading(state, pattern, line, marker=marker, beside=beside, content_hash=still)
+    # A banner may go on in the next line, and the time often stands there.
+    words = " ".join(text.strip() for text in tail[found : found + 2])
     return Reading(
         state=state,
         pattern=pattern,
-        line=_evidence(line),
-        until=until,
+        line=_evidence(tail[found]),
+        until=parse_reset(words, now=now, zone=zone) if state is ScreenState.LIMITED else None,
         marker=_last_marker(tail, now),
-        content_hash=_still(filled),
+        above=_stilled(filled[max(0, at + found - ABOVE) : at + found]),
+        below=sum(_is_said(line, ours) for line in tail[found + 1 :]),
+        spoken=True,
+        content_hash=still,
     )
+
+
+def _evident(expression: re.Pattern[str] | None, lines: list[str], ours: Sequence[str]) -> int | None:
+    """The lowest line that says so for itself: neither quoted, nor typed by us or by anybody else."""
+    for n in range(len(lines) - 1, -1, -1) if expression else ():
+        found = expression.search(lines[n]) if expression else None
+        if found and not _is_quoted(lines[n], found.start()) and not _is_ours(lines[n], ours):
+            return n
+    return None
+
+
+def _is_quoted(line: str, at: int) -> bool:
+    """Does it stand behind a prompt, or in quotation marks that are no program's JSON?"""
+    if line.lstrip()[:1] in _PROMPTS:
+        return True
+    before = line[:at]
+    for opening, closing in _QUOTES:
+        start = before.rfind(opening)
+        even = before.count(opening) % 2 == 0 if opening == closing else before.rfind(closing) > start
+        if start >= 0 and not even and not before[:start].rstrip().endswith(_VALUES):
+            return True
+    return False
+
+
+def _is_said(line: str, ours: Sequence[str]) -> bool:
+    """Are these an agent's words: neither typed nor drawn?"""
+    return not _CHROME.match(line) and line.lstrip()[:1] not in _PROMPTS and not _is_ours(line, ours)
+
+
+def _is_ours(line: str, ours: Sequence[str]) -> bool:
+    """Is it a line of what we typed, whole or wrapped, with a prompt before it or without?"""
+    words = _squeezed(line)
+    return any(text in words or (len(words) >= WRAPPED and words in text) for text in ours)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).lstrip(_PROMPTS)
+
+
+def _above(parts: Parts, lines: list[str], text: str) -> str:
+    """What stands right above a piece of evidence."""
+    first = next((b.lines[0] for b in reversed(parts.live) if b.text == text), text)
+    filled = [line for line in lines if line]
+    at = next((n for n in range(len(filled) - 1, -1, -1) if filled[n].startswith(first)), 0)
+    return _stilled(filled[max(0, at - ABOVE) : at])
 
 
 def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
@@ -320,6 +396,11 @@ def _still(lines: Iterable[str]) -> str:
     """A hash that digits, clocks and spinners do not change: the same means nothing was written."""
     text = "\n".join(line if line.isascii() else _SPINNER.sub("", line) for line in lines)
     return blake2b(text.encode().translate(None, _STILL), digest_size=8).hexdigest()
+
+
+def _stilled(lines: Iterable[str]) -> str:
+    """The ends of some lines, without what changes by itself."""
+    return "\n".join(_SPINNER.sub("", line).translate(_UNSTILL)[-EVIDENCE:] for line in lines)
 
 
 def _evidence(text: str) -> str:

@@ -1,7 +1,7 @@
 """Are screens still read right? The recorded corpus, banners that mean nothing, and the contract's rules.
 
-The corpus lies in tests/fixtures/screens of the engine's checkout, one captures.toml a CLI. No config, no
-network, no agent CLI is needed.
+The corpus lies in tests/fixtures/screens, one captures.toml a CLI; an installed package has it too. No
+config, no network, no agent CLI is needed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from fleet import engine
 from fleet.backends import shipped
 from fleet.backends.embed import SCREENS, embeddings
 from fleet.backends.screen import read
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
 
-CORPUS = os.path.join(os.path.dirname(os.path.dirname(shipped.HERE)), "tests", "fixtures", "screens")
+CORPUS = engine.shipped("tests/fixtures/screens")
 EMBEDDINGS = 100  # of each CLI; the test suite runs thousands
 NOW = 1794798000.0
 NEVER = {ScreenState.LIMITED, ScreenState.WEDGED}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Trial:
     """One screen: what it shows and what we read."""
 
     name: str
@@ -81,12 +82,12 @@ def recorded(corpus: str = CORPUS) -> list[str]:
     return sorted(os.listdir(corpus)) if os.path.isdir(corpus) else []
 
 
-def check(backend: Backend, capture: Capture) -> Result:
+def check(backend: Backend, capture: Capture) -> Trial:
     """One recorded screen against its label: state, dialog, instant and draft."""
     reading = read(backend, capture.text, now=capture.taken, zone=capture.zone)
     expected = _facts(capture.state, capture.dialog, capture.until, capture.draft)
     got = _facts(reading.state, reading.dialog, reading.until, reading.draft or "")
-    return Result(f"{capture.cli}/{capture.name}", expected, got, expected == got)
+    return Trial(f"{capture.cli}/{capture.name}", expected, got, expected == got)
 
 
 def _facts(state: str, dialog: str, until: float | None, draft: str) -> str:
@@ -95,12 +96,12 @@ def _facts(state: str, dialog: str, until: float | None, draft: str) -> str:
     return ", ".join(str(fact) for fact in (state, *facts) if fact)
 
 
-def run(verbose: bool = False) -> list[Result]:  # noqa: FBT001, FBT002  the runner's own flag, passed through
+def run(verbose: bool = False) -> list[Trial]:  # noqa: FBT001, FBT002  the runner's own flag, passed through
     """Everything; `verbose` keeps one result for each embedding instead of one for each CLI."""
     results = []
     clis = recorded()
     if not clis:
-        results.append(Result("corpus", f"recorded screens in {CORPUS}", "no such directory", ok=False))
+        results.append(Trial("corpus", f"recorded screens in {CORPUS}", "no such directory", ok=False))
     for cli in clis:
         backend = shipped.load(cli)
         corpus = list(captures(cli))
@@ -108,7 +109,7 @@ def run(verbose: bool = False) -> list[Result]:  # noqa: FBT001, FBT002  the run
         if cli in SCREENS:
             rows = list(_embedded(backend, corpus))
             wrong = [row for row in rows if not row.ok]
-            all_fine = Result(
+            all_fine = Trial(
                 f"{cli}: {len(rows)} banners where they mean nothing", "quiet", "quiet", ok=True
             )
             results += rows if verbose else wrong or [all_fine]
@@ -116,11 +117,11 @@ def run(verbose: bool = False) -> list[Result]:  # noqa: FBT001, FBT002  the run
     return results
 
 
-def _embedded(backend: Backend, corpus: list[Capture]) -> Iterator[Result]:
+def _embedded(backend: Backend, corpus: list[Capture]) -> Iterator[Trial]:
     texts = banners(backend, corpus)
     for name, screen in embeddings(backend.name, texts, EMBEDDINGS, seed=1):
         state = read(backend, screen, now=NOW, zone="UTC").state
-        yield Result(name, "neither limited nor wedged", state, state not in NEVER)
+        yield Trial(name, "neither limited nor wedged", state, state not in NEVER)
 
 
 def banners(backend: Backend, corpus: list[Capture]) -> list[str]:
@@ -160,6 +161,6 @@ CONTRACT: tuple[tuple[str, Backend, str, str], ...] = (
 )
 
 
-def _contract(name: str, backend: Backend, screen: str, expected: str) -> Result:
+def _contract(name: str, backend: Backend, screen: str, expected: str) -> Trial:
     got = read(backend, screen, now=NOW, zone="UTC").state
-    return Result(f"contract: {name}", expected, got, got == expected)
+    return Trial(f"contract: {name}", expected, got, got == expected)

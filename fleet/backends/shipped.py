@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tomllib
 
-from fleet.core.model import Backend, Dialog, Pattern
+from fleet.core.model import Backend, Dialog, Pattern, TextRule
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-_MAKE = {"patterns": Pattern, "dialogs": Dialog}
+_MAKE = {"patterns": Pattern, "dialogs": Dialog, "texts": TextRule}
 
 
 def names() -> list[str]:

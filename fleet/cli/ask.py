@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from fleet.core.answers import RequestOutcome
 
 if TYPE_CHECKING:
     from fleet.world.operator import Operator
 
-POLL_S = 0.05
+POLL_S = (0.05, 0.5)  # soon at first; who waits for minutes need not ask twenty times a second
 
 
 def ask(
-    operator: Operator, kind: str, names: Sequence[str], args: dict[str, Any], timeout: float
+    operator: Operator, kind: str, what: Mapping[str, Mapping[str, Any]], timeout: float
 ) -> dict[str, dict[str, Any]]:
-    """One request an agent; name to receipt. One that is not answered in time is withdrawn and says so."""
-    asked = {name: operator.house.requests.submit(kind, name, args) for name in names}
+    """One request an agent, with its arguments; name to receipt.
+
+    One that is not answered in time is withdrawn and says so.
+    """
+    asked = {name: operator.house.requests.submit(kind, name, args) for name, args in what.items()}
     receipts: dict[str, dict[str, Any]] = {}
-    deadline = time.monotonic() + timeout
-    step = _Stepper(operator, names)
+    clock = operator.world.clock
+    deadline = clock.mono() + timeout
+    step = _Stepper(operator, what)
+    step.asked()
     try:
         while len(receipts) < len(asked):
             step.wait()
@@ -27,72 +34,79 @@ def ask(
                 receipt = operator.house.requests.receipt(number) if name not in receipts else None
                 if receipt is not None:
                     receipts[name] = receipt
-            if time.monotonic() >= deadline:
+            if clock.mono() >= deadline:
                 break
         for name, number in asked.items():
             if name not in receipts:
                 receipts[name] = {
                     "ok": False,
                     "text": f"not done within {timeout:.0f} s{step.why(name)}",
-                    "facts": {},
+                    "facts": {"outcome": str(RequestOutcome.NOT_IN_TIME)},
                 }
                 operator.house.requests.withdraw(number)
                 operator.house.requests.submit("withdraw", name, {"id": number})
+        step.asked()
         step.wait()
     finally:
         step.close()
     return receipts
 
 
-def pardon(operator: Operator, names: Collection[str]) -> None:
-    """Forget tallies and verdicts."""
-    from fleet.journal.locks import watchdog_holder
-    from fleet.world.asks import forget
-    from fleet.world.waker import nudge
+def pardon(operator: Operator, names: Collection[str], *, window: bool = True, budget: bool = False) -> None:
+    """Forget tallies and verdicts; with `window` limit windows too, with `budget` the fleet's own tally."""
+    from fleet.world.asks import PARDON, RESET, forget
 
-    if watchdog_holder(operator.house.state_dir) is not None:
+    if operator.host.holder() is not None:
         for name in names:
-            operator.house.requests.submit("reset", name)
-        nudge(operator.house.state_dir)
+            operator.house.requests.submit(RESET if window else PARDON, name, {"budget": budget})
+        operator.host.nudge()
         return
     for name in names:
         spec = operator.fleet.agent(name) or operator.fleet.service(name)
         if spec is not None:
             memory = operator.records.agent(name, spec.session)
-            operator.records.save(name, spec.session, forget(memory, operator.world.clock.wall()), 0.0)
+            forgiven = forget(memory, operator.world.clock.wall(), window=window)
+            operator.records.save(name, spec.session, forgiven, 0.0)
+    if budget:
+        operator.records.save_fleet(replace(operator.records.fleet(), heals=()))
 
 
 class _Stepper:
     """Waits for a running watchdog, or ticks one of its own."""
 
     def __init__(self, operator: Operator, names: Collection[str]) -> None:
-        from fleet.journal.locks import Held, WatchdogLock
+        from fleet.journal.locks import Held
 
         self._operator = operator
         self._dog = None
-        self._lock = WatchdogLock(operator.house.state_dir)
+        self._began = operator.world.clock.mono()
+        self._lock = operator.host.lead()
         try:
             self._lock.acquire()
         except Held:
             return
         from fleet.cli.deputy import deputy
 
-        self._dog = deputy(operator.fleet, names)
+        self._dog = deputy(operator.fleet, names, operator.world)
+
+    def asked(self) -> None:
+        """Something new is to be seen."""
+        if self._dog is None:
+            self._operator.host.nudge()
 
     def wait(self) -> None:
+        clock = self._operator.world.clock
         if self._dog is not None:
-            time.sleep(min(self._dog.tick(), 0.2))
+            clock.sleep(min(self._dog.tick(), 0.2))
             return
-        from fleet.world.waker import nudge
-
-        nudge(self._operator.house.state_dir)
-        time.sleep(POLL_S)
+        soon, late = POLL_S
+        clock.sleep(min(max(soon, (clock.mono() - self._began) / 20), late))
 
     def why(self, name: str) -> str:
         """What the typing rule last said of it."""
-        from fleet.cli.view import read_view
+        from fleet.cli.view import view_in
 
-        view = read_view(self._operator.house.state_dir) or {}
+        view = view_in(self._operator.world.disk, self._operator.house.state_dir) or {}
         for shown in view.get("agents", ()):
             if shown.get("name") == name:
                 return f"; it is {shown.get('detail', '')}: {shown.get('reason', '')}"

@@ -2,6 +2,11 @@
 
 Works from inside another tmux too: on the same server the client switches, otherwise the fleet's
 terminal opens inside yours.
+
+With --all every agent is shown in a tile of its own, read-only: arrows choose, z zooms, n is the next
+window, q leaves. With --write what you type reaches the chosen agent, and the keys follow C-b: C-b z, C-b n,
+C-b d. The agents' windows keep their size. The view is on a tmux server of its own, which ends when you
+leave.
 """
 
 from __future__ import annotations
@@ -10,22 +15,30 @@ import argparse
 import os
 import shlex
 
-from fleet.cli.common import Fail, Io, load_fleet, session_of
+from fleet.cli.common import Fail, Io, running_fleet, session_of
 from fleet.world import terminal
+from fleet.world.tmux import not_installed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session, and how."""
-    parser.add_argument("name", metavar="NAME", help="an agent, a service or watchdog")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an agent, a service or watchdog")
+    parser.add_argument("-a", "--all", action="store_true", help="every agent, in tiles")
+    parser.add_argument("-w", "--write", action="store_true", help="with --all: type into the chosen one")
     parser.add_argument("-r", "--read-only", action="store_true", help="look, do not touch")
     parser.add_argument("--print", action="store_true", help="print the command instead of running it")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Hand this terminal over to tmux."""
-    fleet = load_fleet(args, io)
+    if wrong := _misused(args):
+        raise Fail(wrong, hint="agents.py attach --help", code=2)
+    if args.all:
+        return _all(args, io)
+    fleet = running_fleet(args, io)
     session = session_of(fleet, args.name)
     outer = os.environ.get("TMUX", "")
+    terminal.require_own_server(fleet)
     command = terminal.attach_command(fleet, session, outer=outer, read_only=args.read_only)
     if args.print and args.json:
         io.json({"name": args.name, "session": session, "command": command})
@@ -35,8 +48,59 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 0
     if terminal.is_there(fleet, session) is False:
         raise Fail(f"{args.name} has no session {session} now", hint=f"agents.py up {args.name}")
+    return _hand_over(command, io)
+
+
+def _misused(args: argparse.Namespace) -> str:
+    """What does not go together."""
+    if args.all and args.name:
+        return "--all shows every agent: leave NAME away"
+    if not args.all and not args.name:
+        return "which one? Give a NAME, or --all"
+    if args.write and not args.all:
+        return "--write goes with --all; a single session can be typed into unless -r is given"
+    if args.write and args.read_only:
+        return "--write and --read-only exclude each other"
+    if args.all and (args.print or args.json):
+        return "--all opens a view of this terminal: there is no command to print"
+    return ""
+
+
+def _hand_over(command: list[str], io: Io) -> int:
     io.flush()
     try:
         os.execvpe(command[0], command, terminal.environment(command))
     except FileNotFoundError:
-        raise Fail("tmux is not installed", hint="agents.py doctor --install-tmux") from None
+        raise not_installed() from None
+
+
+def _all(args: argparse.Namespace, io: Io) -> int:
+    """Every agent in tiles."""
+    import shutil
+    import sys
+
+    from fleet import bootstrap
+
+    bootstrap.enter(["libtmux"])
+    from libtmux.exc import LibTmuxException
+
+    from fleet.world import viewer
+
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Fail("--all needs a terminal", hint="agents.py status shows the same to a program")
+    fleet = running_fleet(args, io)
+    terminal.require_own_server(fleet)
+    sessions = {a.name: a.session for a in fleet.agents if a.enabled}
+    if not any(terminal.is_there(fleet, session) for session in sessions.values()):
+        raise Fail("no agent is running", hint="agents.py up")
+    viewer.sweep(fleet)
+    size = shutil.get_terminal_size((160, 48))
+    try:
+        command = viewer.build(fleet, sessions, write=args.write, size=(size.columns, size.lines))
+    except LibTmuxException as fault:
+        raise Fail(f"the view could not be made: {fault}", hint="agents.py attach NAME") from None
+    io.flush()
+    try:
+        return viewer.show(fleet, command)
+    except FileNotFoundError:
+        raise not_installed() from None

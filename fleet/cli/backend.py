@@ -1,15 +1,16 @@
 """Show a backend as it is after merging: the shipped profile with the project's own keys over it.
 
-`backend show NAME` prints TOML that could stand in agents.toml; `backend list` names what there is.
+`backend show NAME` prints TOML that could stand in agents.toml (with --json no library is needed for it);
+`backend list` names what there is.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, fields
 from typing import Any
 
+from fleet import bootstrap
 from fleet.cli.common import Fail, Io
 from fleet.cli.screen import backend_named
 from fleet.core.model import Backend
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.json:
         io.json(table)
     else:
+        bootstrap.enter(["tomli_w"])
         io.write(as_toml(backend.name, table))
     return 0
 
@@ -54,7 +56,7 @@ def document(backend: Backend) -> dict[str, Any]:
             continue
         if field.name in PAIRS:
             value = dict(value)
-        elif field.name in {"patterns", "dialogs"}:
+        elif field.name in {"patterns", "dialogs", "texts"}:
             value = [{key: text for key, text in asdict(row).items() if text} for row in value]
         elif isinstance(value, tuple):
             value = list(value)
@@ -63,27 +65,7 @@ def document(backend: Backend) -> dict[str, Any]:
 
 
 def as_toml(name: str, table: dict[str, Any]) -> str:
-    """As it would stand in agents.toml. Simple values first: TOML wants them before the tables."""
-    lines = [f"[backend.{name}]"]
-    lines += [f"{key} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
-    for key, value in table.items():
-        if isinstance(value, dict):
-            lines += ["", f"[backend.{name}.{key}]", *(f"{k} = {_value(v)}" for k, v in value.items())]
-        elif _is_table(value):
-            for row in value:
-                lines += ["", f"[[backend.{name}.{key}]]", *(f"{k} = {_value(v)}" for k, v in row.items())]
-    return "\n".join(lines) + "\n"
+    """As it would stand in agents.toml."""
+    import tomli_w
 
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_value(item) for item in value)}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str) and "\\" in value and "'" not in value and "\n" not in value:
-        return f"'{value}'"  # regexes stay readable
-    return json.dumps(value, ensure_ascii=False)
+    return tomli_w.dumps({"backend": {name: table}})

@@ -12,12 +12,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fleet import engine
+from fleet.core.text import closest
+
 if TYPE_CHECKING:
     import argparse
 
     from fleet.core.model import Fleet
+    from fleet.core.outline import Outline
+    from fleet.when import Asked
+    from fleet.world.operator import Operator
 
-ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 _PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
 
@@ -31,14 +36,66 @@ class Fail(Exception):
         self.code = code
 
 
-class Io:
-    """Where a verb speaks: facts on stdout, remarks on stderr."""
+class Desk:
+    """How a verb gets at its fleet: the file, the hands, the time. The simulation has one of its own."""
 
-    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The caller's environment."""
+        return os.environ
+
+    def wall(self) -> float:
+        """Now."""
+        import time
+
+        return time.time()
+
+    def declared(self, args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
+        """For a verb that starts: what the file says now, trusted, and its text."""
+        fleet, text = declared_fleet(args, io)
+        require_trust(fleet)
+        return fleet, text
+
+    def running(self, args: argparse.Namespace, io: Io, *, trust: bool | None) -> Fleet:
+        """For a verb that looks or stops: the fleet in force. Not to be trusted is a fault, or a warning."""
+        fleet = running_fleet(args, io)
+        if trust:
+            require_trust(fleet)
+        elif trust is not None:
+            warn_of_distrust(fleet, io)
+        return fleet
+
+    def require_ground(self, fleet: Fleet, text: str) -> None:
+        """ConfigError for a loop that stands on nothing."""
+        from fleet import config
+
+        config.parse(text, fleet.config_path, ground=True)
+
+    def keep(self, fleet: Fleet, text: str) -> None:
+        """This declaration was taken in."""
+        from fleet.world.standing import keep
+
+        keep(fleet, text)
+
+    def operator(self, fleet: Fleet) -> Operator:
+        """Hands."""
+        from fleet.world.operator import Operator
+
+        return Operator(fleet)
+
+
+class Io:
+    """Where a verb speaks: facts on stdout, remarks on stderr; and the desk at which it works."""
+
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, desk: Desk | None = None
+    ) -> None:
+        self.desk = desk or Desk()
         self.out = out if out is not None else sys.stdout
         self.err = err if err is not None else sys.stderr
         self.gone = False  # nobody reads stdout any more
         self.lost = ""  # output that could not be written, and why
+        self.aside: dict[str, Any] = {}  # what every document of this verb says besides its own facts
 
     @cached_property
     def colour(self) -> bool:
@@ -48,6 +105,7 @@ class Io:
 
     def print(self, text: str = "") -> None:
         """A line of facts for a person: what came from outside moves no cursor."""
+        text = engine.spoken(text)
         self.write((text if text.isprintable() else shown(text)) + "\n")
 
     def write(self, text: str) -> None:
@@ -91,6 +149,8 @@ class Io:
         """Facts for a program: one document, stable order as given; without indent it is one line."""
         import json
 
+        if self.aside and indent is not None and isinstance(document, dict):
+            document = self.aside | document
         # A stdout that cannot spell a letter would show it as Python does, and that is no JSON.
         spelt = "utf" in (getattr(self.out, "encoding", None) or "utf-8").lower()
         self.write(json.dumps(document, indent=indent, ensure_ascii=not spelt) + "\n")
@@ -146,10 +206,44 @@ class Io:
             lead = f"\x1b[{COLOURS[colour]}m{lead}\x1b[0m"
         try:
             self.flush()
-            self.err.write(lead + clean(text, keep="\n") + "\n")
+            self.err.write(lead + clean(engine.spoken(text), keep="\n") + "\n")
             self.err.flush()
         except OSError:
             self.err = None  # nobody listens; the exit code still tells
+
+
+def moment(option: str, text: str, asked: Asked, *, now: float | None = None) -> float:
+    """A moment as a person writes it, for an option. Before anything is done: it may start us anew."""
+    import time
+
+    from fleet import bootstrap, when
+
+    now = time.time() if now is None else now
+
+    try:
+        try:
+            return when.instant(text, asked, now=now)
+        except when.NeedsLibrary:
+            bootstrap.enter(["dateutil"])
+            return when.instant(text, asked, now=now)
+    except when.Unreadable as fault:
+        raise Fail(f"{option} {text!r}: {fault}; expected a moment {when.EXAMPLES}", code=2) from None
+    except bootstrap.CannotBuild as fault:
+        raise Fail(
+            f"{option} {text!r} needs python-dateutil, and {fault}",
+            hint="an age such as 90m, or an ISO time such as 2026-11-16T08:00+01:00, needs no library",
+        ) from None
+
+
+def span(since: str, until: str) -> tuple[float, float | None]:
+    """The past span that --since and --until name; without an end, None."""
+    from fleet.when import Asked
+
+    begin = moment("--since", since, Asked.SINCE) if since else 0.0
+    end = moment("--until", until, Asked.UNTIL) if until else None
+    if end is not None and end < begin:
+        raise Fail(f"--until {until!r} is before --since {since!r}: nothing lies between them", code=2)
+    return begin, end
 
 
 def seconds(text: str) -> float:
@@ -194,23 +288,80 @@ def config_path(args: argparse.Namespace, io: Io) -> str:
     """Which file declares the fleet; says so when it is not the obvious one."""
     from fleet import config
 
-    path, fallback = config.find(args.config, ENGINE, config.here(args.config))
+    path, fallback = config.find(args.config, engine.BESIDE, config.here(args.config))
     if fallback:
         io.note(f"using {path} (there is no agents.toml here)")
     return path
 
 
-def load_fleet(args: argparse.Namespace, io: Io, *, strict: bool = False) -> Fleet:
-    """The declared fleet. Raises ConfigError with every problem; warnings go to stderr."""
+def declared_fleet(args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
+    """What the file says now and its text, for verbs that start. ConfigError with every problem."""
     from fleet import config
+    from fleet.world.standing import borrowed_from, elsewhere
 
-    fleet = config.load(config_path(args, io), strict=strict)
+    path = config_path(args, io)
+    text = config.text_of(path)
+    fleet = config.parse(text, path)
     for warning in fleet.warnings:
         io.warn(warning)
-    return fleet
+    if (standing := elsewhere(fleet)) is not None:
+        raise Fail(standing.sentence, hint="agents.py down, then agents.py up")
+    if theirs := borrowed_from(fleet):
+        raise Fail(
+            f"{path}: log_dir {fleet.log_dir} holds the records of the fleet of {theirs}, which runs",
+            hint="if it is a copy, remove it; else choose another log_dir",
+        )
+    return fleet, text
 
 
-def session_of(fleet: Fleet, name: str) -> str:
+def running_fleet(args: argparse.Namespace, io: Io) -> Fleet:
+    """The fleet in force, for verbs that look at it or stop it: a bad file locks nobody out."""
+    from fleet.world.standing import attend
+
+    standing = attend(_known_path(args) or config_path(args, io))
+    for warning in standing.fleet.warnings:
+        io.warn(warning)
+    if standing.cause:
+        io.warn(standing.sentence)
+        io.aside = {"config": standing.facts}
+    return standing.fleet
+
+
+def _known_path(args: argparse.Namespace) -> str:
+    """The agents.toml that was here, if it is gone and its fleet runs on; else empty."""
+    from fleet import config
+
+    if args.config is not None:
+        return ""
+    path = os.path.join(config.here(), config.FILE_NAME)
+    if os.path.lexists(path):
+        return ""
+    from fleet.world.lastgood import recall
+    from fleet.world.standing import alive
+
+    record = recall(path)
+    return path if record is not None and alive(record.ground) else ""
+
+
+def require_trust(fleet: Fleet) -> None:
+    """Refuse to act on what another user could have changed: the file, the state, what is run."""
+    from fleet.world.needs import first_fault
+
+    if found := first_fault(fleet):
+        what, fault = found
+        raise Fail(f"{what}: {fault}; nothing was done", hint=fault.fix, code=2)
+
+
+def warn_of_distrust(fleet: Fleet, io: Io) -> None:
+    """The same for a verb that only stops or shows: it goes on, and says so."""
+    from fleet.world.needs import first_fault
+
+    if found := first_fault(fleet):
+        what, fault = found
+        io.warn(f"{what}: {fault}; change that before the next up: {fault.fix}")
+
+
+def session_of(fleet: Fleet | Outline, name: str) -> str:
     """The session of an agent, a service or the watchdog; an unknown name fails with the nearest one."""
     from fleet.core.model import WATCHDOG
 
@@ -221,8 +372,6 @@ def session_of(fleet: Fleet, name: str) -> str:
     }
     if name in sessions:
         return sessions[name]
-    import difflib
-
-    near = difflib.get_close_matches(name, sessions, 1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sessions)}"
+    near = closest(name, sessions)
+    hint = f"did you mean {near}?" if near else f"known: {', '.join(sessions)}"
     raise Fail(f"no agent or service is called {clean(name)!r}; {hint}", code=2)

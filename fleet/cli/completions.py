@@ -13,12 +13,13 @@ import argparse
 import importlib
 from typing import NamedTuple
 
-from fleet.cli.common import Io, load_fleet
+from fleet import engine
+from fleet.cli.common import Io, running_fleet
 from fleet.cli.main import verbs
 from fleet.cli.parser import parser_for
 
 
-class Words(NamedTuple):
+class Follows(NamedTuple):
     """What may follow a verb."""
 
     options: tuple[str, ...]
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """Print the script; `names` is what the scripts themselves ask for."""
     if args.shell == "names":
-        fleet = load_fleet(args, io)
+        fleet = running_fleet(args, io)
         names = [a.name for a in fleet.agents] + [s.name for s in fleet.services]
         if args.json:
             io.json(names)
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 0
 
 
-def words(verb: str) -> Words:
+def words(verb: str) -> Follows:
     """Read off the verb's own parser, so that a script cannot promise what the verb does not take."""
     parser = parser_for(verb, importlib.import_module(f"fleet.cli.{verbs()[verb][0]}"))
     actions = parser._actions  # noqa: SLF001  argparse has no public way to list them
@@ -60,10 +61,10 @@ def words(verb: str) -> Words:
     places = [action for action in actions if not action.option_strings]
     choices = tuple(str(choice) for action in places for choice in action.choices or ())
     names = any(action.metavar == "NAME" or action.dest in {"name", "names"} for action in places)
-    return Words(options, tuple(c for c in choices if c != "names"), names)
+    return Follows(options, tuple(c for c in choices if c != "names"), names)
 
 
-def bash(grammar: dict[str, Words], texts: dict[str, str]) -> str:
+def bash(grammar: dict[str, Follows], texts: dict[str, str]) -> str:
     """A function of plain bash, no completion library needed."""
     cases = "\n".join(
         f'    {verb}) words="{" ".join((*w.options, *w.choices))}"; names={int(w.names)} ;;'
@@ -92,28 +93,27 @@ complete -o default -F _agents_py agents.py ./agents.py agents
 """
 
 
-def zsh(grammar: dict[str, Words], texts: dict[str, str]) -> str:
+def zsh(grammar: dict[str, Follows], texts: dict[str, str]) -> str:
     """Zsh runs the bash function through its own compatibility layer."""
     return "autoload -U +X compinit && compinit -u\nautoload -U +X bashcompinit && bashcompinit\n" + bash(
         grammar, texts
     )
 
 
-def fish(grammar: dict[str, Words], texts: dict[str, str]) -> str:
+def fish(grammar: dict[str, Follows], texts: dict[str, str]) -> str:
     """One line a fact, as fish likes it."""
-    lines = ["complete -c agents.py -f", "complete -c agents.py -l config -r -F -d 'the file of the fleet'"]
+    agents = engine.AGENTS
+    lines = [f"complete -c {agents} -f", f"complete -c {agents} -l config -r -F -d 'the file of the fleet'"]
     for verb, text in texts.items():
-        lines.append(f"complete -c agents.py -n __fish_use_subcommand -a {verb} -d {quoted(text)}")
+        lines.append(f"complete -c {agents} -n __fish_use_subcommand -a {verb} -d {quoted(text)}")
         when = f"-n '__fish_seen_subcommand_from {verb}'"
         found = grammar[verb]
         lines += [
-            f"complete -c agents.py {when} -l {option[2:]}"
-            for option in found.options
-            if option != "--config"
+            f"complete -c {agents} {when} -l {option[2:]}" for option in found.options if option != "--config"
         ]
-        lines += [f"complete -c agents.py {when} -a {quoted(choice)}" for choice in found.choices]
+        lines += [f"complete -c {agents} {when} -a {quoted(choice)}" for choice in found.choices]
         if found.names:
-            lines.append(f"complete -c agents.py {when} -a '(agents.py completions names 2>/dev/null)'")
+            lines.append(f"complete -c {agents} {when} -a '({agents} completions names 2>/dev/null)'")
     return "\n".join(lines) + "\n"
 
 

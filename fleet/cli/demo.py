@@ -10,7 +10,8 @@ import argparse
 import os
 import sys
 
-from fleet.cli.common import ENGINE, Fail, Io
+from fleet import engine
+from fleet.cli.common import Fail, Io
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,18 +23,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet.rooms.demo import NEEDS, touring
+    from fleet.world.tmux import require_tmux
 
-    missing = [name for name in NEEDS if not os.path.isdir(os.path.join(ENGINE, "examples", name))]
+    require_tmux()
+    missing = [name for name in NEEDS if not os.path.isdir(engine.shipped(f"examples/{name}"))]
     if missing:
         raise Fail(
-            f"{ENGINE}/examples/{missing[0]} is not there", hint="run it from a whole copy of this project"
+            f"{engine.shipped('examples')}/{missing[0]} is not there",
+            hint="run it from a whole copy of this project",
         )
 
     def say(text: str) -> None:
         io.print(text)
         io.flush()
 
-    with touring(ENGINE, say, keep=args.keep) as tour:
+    with touring(say, keep=args.keep) as tour:
         say(f"two scripted agents, three phases, in {tour.root}")
         tour.set_out()
         why = tour.up()

@@ -12,24 +12,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.watchdog import Watchdog
+    from fleet.world.world import World
 
 
-def observer(fleet: Fleet, names: Collection[str] | None = None) -> Watchdog:
+def observer(fleet: Fleet, names: Collection[str] | None = None, world: World | None = None) -> Watchdog:
     """Looks and decides, writes and does nothing."""
-    return _dog(fleet, names, observe=True)
+    return _dog(fleet, names, world, observe=True)
 
 
-def deputy(fleet: Fleet, names: Collection[str]) -> Watchdog:
+def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> Watchdog:
     """Acts for these agents only; the caller holds the watchdog lock."""
-    return _dog(fleet, names, observe=False)
+    return _dog(fleet, names, world, observe=False)
 
 
-def _dog(fleet: Fleet, names: Collection[str] | None, *, observe: bool) -> Watchdog:
+def _dog(fleet: Fleet, names: Collection[str] | None, world: World | None, *, observe: bool) -> Watchdog:
+    from fleet import config
     from fleet.watchdog import Watchdog
     from fleet.world.real import real_world
+    from fleet.world.reload import Settled
 
-    mine = fleet if names is None else only(fleet, names)
-    dog = Watchdog(real_world(fleet), fleet.config_path, lambda _text, _path: mine, observe=observe)
+    dog = Watchdog(world or real_world(fleet), fleet.config_path, config.parse, observe=observe)
+    dog.reloader = Settled(fleet if names is None else only(fleet, names))
     why = dog.open()
     assert not why, why
     return dog

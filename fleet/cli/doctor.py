@@ -1,31 +1,37 @@
 """Check this machine and this fleet; every line that is not ok says how to mend it.
 
-Looks only, unless --install-tmux is given: that installs a missing tmux or git through the machine's
-package manager, if it can be done without a password.
+Looks only, unless --install-tmux is given: that installs a missing tmux, git or venv module of Python
+through the machine's package manager, if it can be done without a password. A tmux whose version was never
+held against the contract suite is a warning that says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shlex
 import shutil
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fleet import __version__, bootstrap
-from fleet.cli.common import ENGINE, Io, config_path
+from fleet import __version__, bootstrap, engine
+from fleet.cli.common import Io, config_path
 from fleet.cli.version import answer, commit
 from fleet.core.model import AgentSpec, Fleet
 from fleet.world import packages
-from fleet.world.ports import Unavailable
-from fleet.world.tmux import OLDEST, parse_version, resolve_socket
+from fleet.world.tmux import resolve_socket
+from fleet.world.tmux_words import OLDEST, PROVED, Confidence, standing
+from fleet.world.trust import untrusted
 
 LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes free: worth a warning, not enough to go on
-LIBRARIES = ("watchfiles", "git", "dateutil", "tomli_w", "libtmux")
+LIBRARIES = ("watchfiles", "git", "dateutil", "tomli_w", "libtmux", "msgspec")
+LOOK_S = 60.0  # for a look into all repositories
 COLOUR = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -41,14 +47,16 @@ class Check(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Whether to mend."""
     parser.add_argument(
-        "--install-tmux", action="store_true", help="install tmux and git if they are missing"
+        "--install-tmux",
+        action="store_true",
+        help="install tmux, git and Python's venv module if they are missing",
     )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when nothing fails; warnings are advice."""
     if args.install_tmux:
-        lacking = [tool for tool in ("tmux", "git") if not shutil.which(tool)]
+        lacking = packages.lacking()
         trouble = packages.install(lacking) if lacking else ""
         if trouble:
             io.error(trouble)
@@ -66,27 +74,31 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def machine() -> Iterator[Check]:
     """What every fleet needs."""
-    yield Check("ok", "engine", f"{__version__} {commit() or ''} in {ENGINE}".replace("  ", " "))
+    yield Check("ok", "engine", f"{__version__} {commit() or ''} in {engine.HOME}".replace("  ", " "))
     yield Check("ok", "python", f"{platform.python_version()} ({sys.executable})")
     yield tmux_itself()
     version = answer(["git", "--version"]).removeprefix("git version ")
-    install = shlex.join(packages.install_command(["git"])) or "install git"
-    yield Check("ok", "git", version) if version else Check("fail", "git", "not found", install)
+    if version:
+        yield Check("ok", "git", version)
+    else:
+        yield Check("fail", "git", "not found", packages.advice(packages.GIT))
     yield libraries()
 
 
 def tmux_itself() -> Check:
     """There, and new enough."""
     said = answer(["tmux", "-V"])
-    install = shlex.join(packages.install_command(["tmux"])) or "install tmux"
     if not said:
-        return Check("fail", "tmux", "not found", f"{install}   (or: agents.py doctor --install-tmux)")
-    try:
-        parse_version(said)
-    except Unavailable:
+        return Check("fail", "tmux", "not found", packages.advice(packages.TMUX))
+    how = standing(said)
+    version = said.removeprefix("tmux ")
+    if how is Confidence.TOO_OLD:
         oldest = ".".join(map(str, OLDEST))
         return Check("fail", "tmux", f"{said} is older than {oldest}", f"install tmux {oldest} or newer")
-    return Check("ok", "tmux", said.removeprefix("tmux "))
+    if how is Confidence.PROVED:
+        return Check("ok", "tmux", version)
+    fix = f"proved are {', '.join(PROVED)}; `tests/run.sh contract` tries the one that is here"
+    return Check("warn", "tmux", f"{version}: {how}", fix)
 
 
 def libraries() -> Check:
@@ -96,11 +108,20 @@ def libraries() -> Check:
         return Check("ok", "libraries", "importable")
     if python := bootstrap.ready("base"):
         return Check("ok", "libraries", f"in {os.path.dirname(os.path.dirname(python))}")
-    if bootstrap.failed_recently("base", ENGINE):
-        detail = "setting up .venv failed within the last hour"
-    else:
-        detail = f"not set up yet ({', '.join(lacking)})"
-    return Check("warn", "libraries", detail, f"{sys.executable} {ENGINE}/fleet/bootstrap.py")
+    detail = f"not set up yet ({', '.join(lacking)})"
+    if failed := bootstrap.last_failure():
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(failed["at"]))
+        detail += f"; the last try, {at}, failed: {failed['why']}"
+    return Check("warn", "libraries", detail, setting_up(lacking))
+
+
+def setting_up(lacking: list[str]) -> str:
+    """The command that sets the libraries up."""
+    if engine.INSTALLED:
+        return bootstrap.pip_line(lacking)
+    if packages.VENV in packages.lacking():
+        return packages.advice()
+    return f"cd {shlex.quote(engine.HOME)} && {shlex.quote(sys.executable)} -m fleet.bootstrap"
 
 
 def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
@@ -118,17 +139,66 @@ def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
         for line in wrong.lines():
             yield Check("fail", "config", line, "agents.py validate --explain KEY tells what a key means")
         return
-    yield Check("ok", "config", path)
+    if found := untrusted(path):
+        yield Check("fail", "config", f"{found}; `up` refuses it", found.fix)
+    else:
+        yield Check("ok", "config", path)
     for warning in fleet.warnings:
         yield Check("warn", "config", warning, "agents.py validate --explain KEY tells what a key means")
-    for check in (log_dir, space, socket, watchdog):
+    for check in (log_dir, space, socket, server, open_files, watchdog):
         yield check(fleet)
     yield from binaries(fleet)
+    yield from repositories(fleet)
     for agent in fleet.agents:
         if agent.enabled and not os.path.isdir(agent.dir) and not agent.clone:
             yield Check(
                 "fail", f"agent {agent.name}", f"directory {agent.dir} is missing", "make it, or set `dir`"
             )
+
+
+def repositories(fleet: Fleet) -> Iterator[Check]:
+    """Whether work can be handed over in the repositories as they are now; GitPython looks."""
+    clones = {
+        a.name: a.dir
+        for a in fleet.agents
+        if a.enabled and (a.clone or a.kind == "loop") and os.path.lexists(os.path.join(a.dir, ".git"))
+    }
+    handoff = fleet.loop.handoff if fleet.loop else None
+    repo = handoff.repo if handoff and os.path.isdir(handoff.repo) else ""
+    if not clones and not repo:
+        return
+    python = sys.executable if not bootstrap.missing(("git",)) else bootstrap.ready("base")
+    if not python:
+        detail = f"{len(clones) + bool(repo)} not looked into: that needs GitPython"
+        yield Check("warn", "repositories", detail, setting_up(["git"]))
+        return
+    question = {"clones": clones, "repo": repo, "branch": handoff.branch if handoff else ""}
+    found, why = looked_into(python, question)
+    if why:
+        yield Check("warn", "repositories", f"could not be looked into: {why}", "git status in each of them")
+    for doubt in found:
+        level = "fail" if doubt["fatal"] else "warn"
+        yield Check(level, str(doubt["who"]), str(doubt["detail"]), str(doubt["fix"]))
+    if not found and not why:
+        count = len({*clones.values(), repo} - {""})
+        yield Check("ok", "repositories", f"{count} can hand over")
+
+
+def looked_into(python: str, question: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """What a child with the library says of them, or why it says nothing."""
+    environ = {**os.environ, "PYTHONPATH": engine.BESIDE, "PYTHONSAFEPATH": "1"}
+    words = [python, "-m", "fleet.world.repos"]
+    try:
+        done = subprocess.run(
+            words, input=json.dumps(question), capture_output=True, text=True, env=environ, timeout=LOOK_S,
+            check=False,
+        )  # fmt: skip
+        found = json.loads(done.stdout) if done.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired) as fault:
+        return [], str(fault)
+    if not isinstance(found, list):
+        return [], bootstrap.last_line(done.stderr)
+    return found, ""
 
 
 def log_dir(fleet: Fleet) -> Check:
@@ -145,6 +215,8 @@ def log_dir(fleet: Fleet) -> Check:
         return Check(
             "fail", "log_dir", f"{above} cannot be written", "choose another log_dir, or change its owner"
         )
+    if found := untrusted(os.path.join(path, "state")):
+        return Check("fail", "log_dir", f"{found}; `up` refuses it", found.fix)
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if not os.access(path, os.W_OK | os.X_OK):
         return Check(
@@ -152,8 +224,6 @@ def log_dir(fleet: Fleet) -> Check:
         )
     if mode & 0o077:
         return Check("warn", "log_dir", f"{path} has mode {mode:04o}", f"chmod 700 {shlex.quote(path)}")
-    if loose := next((p for p in ancestors(path) if open_to_others(p)), ""):
-        return Check("warn", "log_dir", f"others may write to {loose}", f"chmod go-w {shlex.quote(loose)}")
     return Check("ok", "log_dir", path)
 
 
@@ -164,17 +234,13 @@ def ancestors(path: str) -> Iterator[str]:
         path = above
 
 
-def open_to_others(path: str) -> bool:
-    """Writable by group or world, and not protected as /tmp is."""
-    mode = os.stat(path).st_mode
-    return bool(mode & 0o022) and not mode & stat.S_ISVTX
-
-
 def space(fleet: Fleet) -> Check:
     """Logs and state need room."""
     path = next(p for p in (fleet.log_dir, *ancestors(fleet.log_dir)) if os.path.exists(p))
     free = shutil.disk_usage(path).free
-    level = "fail" if free < TOO_LITTLE else "warn" if free < LITTLE else "ok"
+    level = "warn" if free < LITTLE else "ok"
+    if free < TOO_LITTLE:
+        level = "fail"
     return Check(
         level, "disk", f"{free / (1 << 30):.1f} GB free in {path}", "free some space, or move log_dir"
     )
@@ -191,6 +257,41 @@ def socket(fleet: Fleet) -> Check:
         fix = f"chmod 700 {shlex.quote(folder)}, or set TMUX_TMPDIR to a directory of yours"
         return Check("fail", "tmux socket", f"{folder} is not private to this user", fix)
     return Check("ok", "tmux socket", f"{folder}/{fleet.tmux_socket}")
+
+
+def server(fleet: Fleet) -> Check:
+    """One that does not answer is lost to every verb but `down`."""
+    from fleet.world.ports import Unavailable
+    from fleet.world.server import server_of
+
+    tmux = server_of(fleet)
+    try:
+        found = tmux.listing().server
+    except Unavailable as error:
+        fix = "find out what stops it" if tmux.is_users else "agents.py down, then agents.py up"
+        return Check("fail", "tmux server", str(error), fix)
+    return Check("ok", "tmux server", f"answers, pid {found.pid}" if found else "not running")
+
+
+def open_files(fleet: Fleet) -> Check:
+    """A tmux server that runs out of them answers no verb any more."""
+    from fleet.cli.up import widening
+    from fleet.core.descriptors import EXTRA, needed
+    from fleet.world.host import RealHost
+    from fleet.world.listener import server_at
+    from fleet.world.operator import short_of
+    from fleet.world.server import server_of
+
+    tmux = server_of(fleet)
+    running = server_at(tmux.path)
+    pid = running.pid if running else 0
+    sessions = sum(member.enabled for member in fleet.members) + EXTRA
+    short = short_of(sessions, pid, RealHost(fleet).limit(pid), users=tmux.is_users)
+    if short is None:
+        return Check("ok", "open files", f"{needed(sessions)} are enough for {sessions} sessions")
+    who = f"the tmux server (process {pid})" if pid else "this shell"
+    detail = f"{sessions} sessions need {short.need}, and {who} may have {short.limit}: `up` refuses"
+    return Check("fail", "open files", detail, widening(short, users=tmux.is_users))
 
 
 def watchdog(fleet: Fleet) -> Check:

@@ -1,7 +1,12 @@
 """Stop agents, services and the watchdog, and leave nothing behind.
 
 A bare `down` stops everything that carries this project's stamp, also what the file does not name any
-more. `down NAME...` stops just those, and they stay down until somebody brings them up again.
+more. `down NAME...` stops just those, and they stay down until somebody brings them up again; an agent that
+was removed from the file, or renamed in it, is stopped by its old name.
+
+It works without a watchdog, beside one that hangs, and when the file is broken or gone: it then uses the last
+good one. When the tmux server does not answer, a bare `down` ends the agents' processes, and then that server
+if it is the fleet's own and nothing else runs in it.
 """
 
 from __future__ import annotations
@@ -10,13 +15,15 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Io, load_fleet
+from fleet.cli.common import Io
+from fleet.core.model import WATCHDOG
+from fleet.core.words import EventType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleet.core.model import Fleet
-    from fleet.world.operator import Operator, Stopped
+    from fleet.world.operator import Ending, Forced, Operator, Stopped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,63 +33,126 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    import os
-
-    from fleet.cli.common import session_of
     from fleet.cli.up import refuse_earlier
-    from fleet.world.operator import Operator
 
-    fleet = load_fleet(args, io)
-    for name in args.names:
-        session_of(fleet, name)
-    operator = Operator(fleet)
-    if not os.path.isdir(os.path.join(fleet.log_dir, "state")):
-        if not _runs(operator):
+    operator = io.desk.operator(io.desk.running(args, io, trust=False))
+    operator.end_strays()
+    silent = not args.names and operator.is_silent()
+    sessions = _sessions(operator, args.names)
+    if operator.world.disk.stat(operator.house.state_dir) is None:
+        if not silent and not _runs(operator):
             return _report(_nothing(), io, dog=False, as_json=args.json)
         operator.make_room()  # somebody removed the state under a running fleet
-    refuse_earlier(operator)
+    if not silent:
+        refuse_earlier(operator)
     if args.names:
-        return _some(operator, list(dict.fromkeys(args.names)), io, as_json=args.json)
-    return _all(operator, io, as_json=args.json)
+        return _some(operator, sessions, io, as_json=args.json)
+    return _all(operator, io, silent=silent, as_json=args.json)
 
 
-def _all(operator: Operator, io: Io, *, as_json: bool) -> int:
+def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
+    """Name to session of those named: declared ones, and orphans that still run or are on record."""
+    from fleet.cli.common import session_of
+
+    fleet = operator.fleet
+    declared = {WATCHDOG, *(s.name for s in fleet.members)}
+    found = {name: session_of(fleet, name) for name in names if name in declared}
+    names = [name for name in names if name not in found]
+    if not names:
+        return found
+    strays = operator.orphans()
+    for name in names:
+        session = strays.get(name, f"{fleet.session_prefix}{name}")
+        ours = name in strays or ("/" not in name and operator.records.run(session) is not None)
+        found[name] = session if ours else session_of(fleet, name)
+    return found
+
+
+def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
+    """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
     from fleet.core.desired import Want
     from fleet.journal.locks import LockError
 
     names = everybody(operator.fleet, operator)
+    strangers = {} if silent else operator.foreign(operator.fleet.members)
     unwritten = ""
     with ExitStack() as stack:
         try:
             stack.enter_context(operator.holding(names, "down", Want.DOWN))
         except (OSError, LockError) as error:  # a disk that takes no word must not keep the agents running
             unwritten = str(error)
-        dog = operator.stop_watchdog()
-        panes = list(operator.panes().values())
-        stopped = operator.stop(panes, runs=operator.known_runs())
-        operator.end_server()
-    operator.house.events.record("desired.changed", reason="down")
-    code = _report(stopped, io, dog=dog, as_json=as_json)
+        dog = operator.end_watchdog() if silent else operator.stop_watchdog()
+        operator.end_strays()
+        if unwritten:  # whoever hung on to the lock may have been the watchdog
+            unwritten = _written_late(operator, names)
+        forced = operator.force() if silent else None
+        if forced is None:
+            stopped = operator.stop(list(operator.panes().values()), runs=operator.known_runs())
+            operator.end_server()
+        else:
+            stopped = forced.stopped
+            _say_of_server(forced, operator, io)
+    _say_of_strangers(strangers, io)
+    operator.house.events.record(EventType.DESIRED_CHANGED, reason="down")
+    code = _report(stopped, io, dog=dog, as_json=as_json, server=forced.ending if forced else None)
     if unwritten:
         said = f"that the fleet is down could not be recorded: {unwritten}"
         io.error(said, hint="`down` again once it can")
     return 1 if unwritten else code
 
 
-def _some(operator: Operator, names: Sequence[str], io: Io, *, as_json: bool) -> int:
-    from fleet.core.desired import Want
-    from fleet.core.model import WATCHDOG
+def _say_of_server(forced: Forced, operator: Operator, io: Io) -> None:
+    """What became of a tmux server that does not answer."""
+    from fleet.world.operator import Ending
 
-    dog = WATCHDOG in names and operator.stop_watchdog()
-    members = [n for n in names if n != WATCHDOG]
-    sessions = {s.session for s in operator.fleet.members if s.name in members}
+    it = f"the tmux server (process {forced.server})"
+    match forced.ending:
+        case Ending.ENDED:
+            io.warn(f"{it} did not answer, and was ended")
+        case Ending.SHARED:
+            others = ", ".join(f"process {p.pid} ({p.name})" for p in forced.guests)
+            said = f"{it} does not answer, and is left because others run in it: {others}"
+            io.error(said, hint=f"kill -9 {forced.server}")
+        case Ending.USERS:
+            said = "your own tmux server does not answer: our sessions are still in it"
+            io.error(said, hint="`down` again once it answers")
+        case Ending.UNKNOWN:
+            said = f"the tmux server at {operator.server.path} does not answer, and could not be ended"
+            io.error(said, hint="find it with: pgrep -af tmux")
+
+
+def _say_of_strangers(found: Mapping[str, str], io: Io) -> None:
+    """Sessions of our names that something else made: they are left, and what they hold is named."""
+    for name, owner in found.items():
+        io.warn(f"{name}: the session of this name is not ours: {owner}; it is left alone")
+
+
+def _written_late(operator: Operator, names: Sequence[str]) -> str:
+    """Put the intent down after all; "" or why that does not work."""
+    from fleet.core.desired import Want
+    from fleet.journal.locks import LockError
+
+    try:
+        operator.house.desired.update(lambda d: d.set(names, want=Want.DOWN, hold=None))
+    except (OSError, LockError) as error:
+        return str(error)
+    return ""
+
+
+def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -> int:
+    from fleet.core.desired import Want
+
+    dog = WATCHDOG in named and operator.stop_watchdog()
+    members = [n for n in named if n != WATCHDOG]
+    sessions = {named[n] for n in members}
     if not members:
         return _report(_nothing(), io, dog=dog, as_json=as_json)
     with operator.holding(members, "down", Want.DOWN):
         panes = [p for s, p in operator.panes().items() if s in sessions]
         gone = [r.id for s in sessions if (r := operator.records.run(s)) is not None]
         stopped = operator.stop(panes, runs=gone)
-    operator.house.events.record("desired.changed", reason=f"down {' '.join(members)}")
+    _say_of_strangers(operator.foreign([s for s in operator.fleet.members if s.name in members]), io)
+    operator.house.events.record(EventType.DESIRED_CHANGED, reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)
 
 
@@ -108,8 +178,9 @@ def _nothing() -> Stopped:
     return Stopped()
 
 
-def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool) -> int:
-    fine = not stopped.survivors and not stopped.left
+def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Ending | None = None) -> int:
+    """`server`: what became of a tmux server that did not answer."""
+    fine = not stopped.survivors and not stopped.left and server in {None, "ended"}
     if as_json:
         io.json(
             {
@@ -118,10 +189,11 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool) -> int:
                 "watchdog": dog,
                 "survivors": [{"pid": p.pid, "name": p.name} for p in stopped.survivors],
                 "left": list(stopped.left),
+                **({"server": str(server)} if server else {}),
             }
         )
         return 0 if fine else 1
-    if not stopped.stopped and not dog and fine:
+    if not stopped.stopped and not dog and fine and server is None:
         io.print("nothing was running")
         return 0
     for session in stopped.stopped:

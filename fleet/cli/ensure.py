@@ -9,16 +9,17 @@ import argparse
 import os
 import shutil
 import subprocess
-import sys
 
-from fleet.cli.common import ENGINE, Io, load_fleet
+from fleet import engine
+from fleet.cli.common import Io, require_trust, running_fleet
+from fleet.core.words import EventType
 
 UNIT = """[Unit]
 Description=Keep the fleet of {config} supervised
 
 [Service]
 Type=oneshot
-ExecStart={python} {engine}/agents.py ensure --config {config}
+ExecStart={ensure}
 KillMode=process
 
 [Install]
@@ -51,10 +52,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.status import gather
     from fleet.world.operator import Operator, watchdog_argv
 
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
+    require_trust(fleet)
     if args.install:
         return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print, as_json=args.json)
-    facts = gather(fleet)
+    facts = gather(fleet.outline)
     dog = facts["watchdog"]
     wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
     if not wanted:
@@ -62,16 +64,17 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if dog["state"] == "running":
         return _say(io, f"the watchdog runs (pid {dog['pid']})", "running", 0, as_json=args.json)
     operator = Operator(fleet)
+    operator.end_strays()
     operator.make_room()
     if dog["state"] == "stale":
         operator.stop_watchdog()
-    why = operator.start_watchdog(watchdog_argv(fleet, ENGINE))
+    why = operator.start_watchdog(watchdog_argv(fleet))
     if why:
         if fleet.notify:  # the watchdog's own teller cannot tell this
-            words = [sys.executable, os.path.join(ENGINE, "agents.py"), "notify", "run", "--once"]
-            subprocess.run([*words, "--config", fleet.config_path], check=False, stdin=subprocess.DEVNULL)
+            words = engine.command("notify", "run", "--once", "--config", fleet.config_path)
+            subprocess.run(words, check=False, stdin=subprocess.DEVNULL)
         return _say(io, f"the watchdog could not be started: {why}", "failed", 1, as_json=args.json)
-    operator.house.events.record("watchdog.ensured", reason=f"it was {dog['state']}")
+    operator.house.events.record(EventType.WATCHDOG_ENSURED, reason=f"it was {dog['state']}")
     return _say(io, f"the watchdog was {dog['state']}; started it", "restarted", 0, as_json=args.json)
 
 
@@ -87,7 +90,8 @@ def _install(config: str, prefix: str, io: Io, *, only_print: bool, as_json: boo
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     folder = os.path.join(home, "systemd", "user")
     name = f"fleet-{prefix.rstrip('-_')}"
-    words = {"config": _quote(config), "python": _quote(sys.executable), "engine": _quote(ENGINE)[1:-1]}
+    ensure = " ".join(map(_quote, engine.command("ensure", "--config", config)))
+    words = {"config": _quote(config), "ensure": ensure}
     files = {f"{name}.service": UNIT.format(**words), f"{name}.timer": TIMER.format(**words)}
     files = {os.path.join(folder, file): text for file, text in files.items()}
     if only_print and not as_json:

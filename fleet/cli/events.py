@@ -1,33 +1,50 @@
-"""Everything that was decided and done, and why. Newest last."""
+"""Everything that was decided and done, and why. Newest last.
+
+Shows the last 50, or with --since or --until all of that time; -n N shows the last N in all cases. When
+there are earlier ones, their number is said on stderr.
+
+WHEN is an age (90m, 2h, 1d), an ISO time, or what people write: 8am, "yesterday 22:00", "mon 09:00",
+"16 nov 8:30 Europe/Berlin". A time without a zone is this host's, one without a day its last occurrence,
+and a day alone its first moment.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+from collections import deque
 from typing import Any
 
-from fleet.cli.common import Fail, Io, clean, count, load_fleet
+from fleet.cli.common import Fail, Io, clean, count, running_fleet, span
+
+LAST = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which ones."""
     parser.add_argument("-f", "--follow", action="store_true", help="go on as they happen")
-    parser.add_argument("-n", type=count, default=50, metavar="N", help="the last N (default 50)")
+    parser.add_argument(
+        "-n", type=count, metavar="N", help="the last N (default 50; with --since, --until all of that time)"
+    )
     parser.add_argument("--agent", default="", metavar="NAME", help="only of this agent")
     parser.add_argument(
         "--type", default="", metavar="TYPE", help="only of this type, or its beginning: agent. or agent.died"
     )
     parser.add_argument(
-        "--since", default="", metavar="WHEN", help="an ISO time, or an age such as 90m, 2h, 1d"
+        "--since", default="", metavar="WHEN", help='from then on: 90m, 8am, "yesterday 22:00", an ISO time'
     )
+    parser.add_argument("--until", default="", metavar="WHEN", help="up to then; not with --follow")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = load_fleet(args, io)
+    if args.follow and args.until:
+        raise Fail("--follow goes on from now and --until ends before: give one of them", code=2)
+    since, end = span(args.since, args.until)
+    fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "events.jsonl")
-    since = _since(args.since)
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -36,18 +53,23 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.journal import events
     from fleet.world.files import RealDisk
 
-    kept: list[dict[str, Any]] = []
+    named = args.since or args.until
+    kept: deque[dict[str, Any]] = deque(maxlen=_most(args.n, every=bool(named)))
+    total, last = 0, 0.0
+    seen: set[tuple[float, int, str]] = set()
     for record in events.read(RealDisk(), path, since=since):
-        if _fits(record, args):
+        if _fits(record, args) and (end is None or record["ts"] <= end):
+            total += 1
             kept.append(record)
-            if len(kept) > 4 * max(args.n, 1):
-                del kept[: -args.n or None]
-    for record in kept[-args.n :] if args.n > 0 else []:
+            if record["ts"] != last:
+                last, seen = record["ts"], set()
+            seen.add((record["ts"], record["seq"], record["type"]))
+    if kept and total > len(kept):
+        io.note(f"{total - len(kept)} earlier; -n N or --since WHEN shows more")
+    for record in kept:
         _show(record, io, as_json=args.json)
     if not args.follow:
         return 0
-    last = kept[-1]["ts"] if kept else 0.0
-    seen = {(r["ts"], r["seq"], r["type"]) for r in kept if r["ts"] == last}
     try:
         while not io.gone:
             io.flush()
@@ -66,6 +88,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 0
 
 
+def _most(asked: int | None, *, every: bool) -> int | None:
+    """How many records are shown, the newest; None for all of them."""
+    if asked is not None:
+        return min(asked, sys.maxsize)
+    return None if every else LAST
+
+
 def _fits(record: dict[str, Any], args: argparse.Namespace) -> bool:
     kind = str(record.get("type", ""))
     by_type = not args.type or kind == args.type or (args.type.endswith(".") and kind.startswith(args.type))
@@ -80,18 +109,3 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
     io.print(
         clean(f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}")
     )
-
-
-def _since(word: str) -> float:
-    if not word:
-        return 0.0
-    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(word[-1:])
-    if unit and word[:-1].replace(".", "", 1).isdecimal():
-        return time.time() - float(word[:-1]) * unit
-    from datetime import UTC, datetime
-
-    try:
-        when = datetime.fromisoformat(word)
-    except ValueError:
-        raise Fail(f"--since {word!r}: expected an ISO time, or an age such as 90m, 2h, 1d", code=2) from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()

@@ -6,11 +6,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, clean, load_fleet, session_of
+from fleet.cli.common import Fail, Io, clean, running_fleet, session_of
 
 if TYPE_CHECKING:
     from fleet.core.case import Case, ProcView
     from fleet.core.decide import Judgement
+    from fleet.core.model import Fleet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.deputy import observer
     from fleet.core.decide import SIGHT
 
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
     session_of(fleet, args.name)
     if fleet.agent(args.name) is None and fleet.service(args.name) is None:
         raise Fail("the watchdog is explained by `agents.py status` and `agents.py events`", code=2)
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     dog.tick()
     verdict, case = dog.mind.judged[args.name], dog.mind.cases[args.name]
     facts = explained(verdict, case)
+    facts["evidence"] += _marker(fleet, args.name)
     if args.json:
         io.json(facts)
         return 0
@@ -48,6 +50,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
     wait = facts["next_look_s"]
     io.print("next look: " + ("" if wait is None else f"in {wait:.0f} s, or ") + "when something changes")
     return 0
+
+
+def _marker(fleet: Fleet, name: str) -> list[dict[str, str]]:
+    """What the status file of its phase says, for an agent of the loop."""
+    from fleet.cli.phase import show
+
+    agent = fleet.agent(name)
+    if fleet.loop is None or agent is None or agent.kind != "loop":
+        return []
+    facts = show(fleet, fleet.loop)
+    said = "the phase is done" if facts["done"] else f"not done: {facts['why']}"
+    return [{"what": "done marker", "source": facts["status"] or "status file", "value": said}]
 
 
 def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
@@ -79,6 +93,8 @@ def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
 
 def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
     """Dated facts with their sources."""
+    from fleet.core.environment import ORIGINS
+
     seen, memory, now = case.seen, verdict.memory, case.now
     rows: list[tuple[str, str, str]] = []
     pane = seen.pane
@@ -109,16 +125,14 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         rows.append(("processes", "process tree", _processes(seen.proc)))
     if seen.survivors:
         rows.append(("survivors", "process table", f"{seen.survivors} processes of this run still live"))
-    rows.append(
-        (
-            "wanted",
-            "desired.json",
-            f"{seen.intent.want or 'nobody said'}{', paused' if seen.intent.paused else ''}",
-        )
-    )
+    wanted = seen.intent.want or "nobody said"
+    if seen.intent.paused:
+        wanted += ", paused" + (f" until {_when(seen.intent.until)}" if seen.intent.until else "")
+    rows.append(("wanted", "desired.json", wanted))
+    rows.append(("environment", "run record", ORIGINS[memory.run.origin if memory.run else ""]))
     if memory.ready:
         rows.append(("ready for", "memory", f"{now.steady - memory.ready:.0f} s"))
-        rows.append(("quiet for", "memory", f"{now.steady - memory.quiet_since:.0f} s"))
+        rows.append(("quiet for", "memory", f"{max(0.0, now.steady - memory.quiet_since):.0f} s"))
     if memory.limit:
         rows.append(
             ("limited", memory.limit.source, f"until {_when(memory.limit.until)}: {memory.limit.line}")
@@ -134,7 +148,7 @@ def _processes(proc: ProcView) -> str:
         runs = "the declared program runs"
     else:
         runs = "nothing but a shell" if proc.shell_only else f"{proc.other or 'another program'} runs instead"
-    return runs + (", at work" if proc.busy else "") + (", frozen" if proc.stopped else "")
+    return runs + (", at work" if proc.busy else "")
 
 
 def _when(wall: float) -> str:

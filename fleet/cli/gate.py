@@ -10,12 +10,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.common import Fail, Io, require_trust, running_fleet
 
 if TYPE_CHECKING:
-    from fleet.core.loop import GateResult, LoopSeen, Place, RunGate
+    from fleet.core.loop import GateResult, LoopSeen, Place, RunGate, TreeView
     from fleet.core.model import Fleet, Loop
-    from fleet.world.jobs import Ended, Jobs
+    from fleet.world.jobs import JobEnd, Jobs
     from fleet.world.operator import Operator
 
 POLL_S = 0.02
@@ -31,7 +31,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet.core.rules.gates import name_of, plan_gate
 
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
+    require_trust(fleet)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no gates", code=2)
     loop = fleet.loop
@@ -42,6 +43,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         with _Runner(fleet, loop) as runner:
             for index in range(len(phase.gates)):
                 failed = any(r is not None and not r.ok for r in results)
+                seen = runner.with_tree(seen)
                 step = plan_gate(phase, index, place, seen)
                 results.append(None if failed and not args.all else runner.run(step))
     passed = all(r is not None and r.ok for r in results)
@@ -118,7 +120,11 @@ def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSe
         status = read_status(disk, loop, loop.phases[index])
     except OSError:
         status = None
-    seen = LoopSeen(place=place, status=status, git=watched(disk, loop))
+    repo = loop.handoff.repo
+    try:
+        seen = LoopSeen(place=place, status=status, git=watched(disk, loop))
+    except OSError as error:
+        raise Fail(f"{repo}: {error.strerror or error}", hint=f"git -C {repo} status") from None
     if seen.git is None:
         raise Fail(f"{loop.handoff.repo} is not there, and gates run in it", hint="correct loop.handoff.repo")
     return place, seen
@@ -140,7 +146,7 @@ class _Runner:
 
     def run(self, step: RunGate) -> GateResult:
         """Run it to its end and keep what it said."""
-        from fleet.world.gates import gate_command, gate_log, gate_result
+        from fleet.world.gates import gate_command, gate_log, gate_result, proved_for
 
         log_dir, wall = self.operator.house.log_dir, self.operator.world.clock.wall
         argv, env = gate_command(self.loop, step, log_dir)
@@ -149,10 +155,35 @@ class _Runner:
         if why:
             raise Fail(f"gate {step.index + 1} cannot be started: {why}")
         result = gate_result(step, self._end(), self.loop, wall())
+        if step.tree is not None and not step.gate.clean:
+            result = proved_for(result, step, self._tree(step.tree.head))
         self.book.keep(result)
         return result
 
-    def _end(self) -> Ended:
+    def with_tree(self, seen: LoopSeen) -> LoopSeen:
+        """The same with the state of the work tree, as it is now."""
+        from dataclasses import replace
+
+        if seen.git is None or not seen.git.head:
+            return seen
+        return replace(seen, git=replace(seen.git, tree=self._tree(seen.git.head)))
+
+    def _tree(self, head: str) -> TreeView:
+        from fleet.world import git
+
+        repo, world = self.loop.handoff.repo, self.operator.world
+        words = git.changes_command(repo, self.operator.house.log_dir)
+        at = world.clock.wall()
+        why = self.jobs.start("worktree", words, cwd=repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV)
+        ended = None if why else self._end()
+        if ended is None or ended.code != 0:
+            said = why or (ended.output.decode("utf-8", "replace").strip() if ended else "")
+            raise Fail(
+                f"{repo}: the state of the work tree cannot be told: {said}", hint=f"git -C {repo} status"
+            )
+        return git.parse_changes(world.disk, repo, head, ended.output, at)
+
+    def _end(self) -> JobEnd:
         while not (ended := self.jobs.poll()):
             time.sleep(POLL_S)
         return ended[0]

@@ -9,9 +9,11 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import sys
 
-from fleet.cli.common import ENGINE, Fail, Io
+from fleet import engine, umask
+from fleet.cli.common import Fail, Io
 from fleet.config import here
 
 PROMPTS = ("kickoff.md", "builder.md", "adversary.md")
@@ -20,6 +22,7 @@ PLAN = """# First
 Say here what the first phase should achieve and how one can tell that it did.
 """
 LOG_DIR = ".ao-state"
+CLONES = "work"
 LONGEST = 24  # a prefix is part of every session name, and names have room for 48
 
 
@@ -33,28 +36,37 @@ def run(args: argparse.Namespace, io: Io) -> int:
     root = os.path.normpath(os.path.join(here(args.dir), os.path.expanduser(args.dir)))
     if os.path.exists(root) and not os.path.isdir(root):
         raise Fail(f"{root} is not a directory", code=2)
-    done = [(path, write(os.path.join(root, path), text)) for path, text in contents(root).items()]
-    done.append((".gitignore", ignore(os.path.join(root, ".gitignore"))))
+    with umask.as_operator():
+        done = [(path, write(os.path.join(root, path), text)) for path, text in contents(root).items()]
+        done.append((".gitignore", ignore(os.path.join(root, ".gitignore"))))
     if args.json:
         io.json(
             {"dir": root, "written": [p for p, new in done if new], "kept": [p for p, new in done if not new]}
         )
         return 0
     for path, new in done:
-        io.print(f"{'wrote' if new else 'kept '}  {os.path.join(args.dir, path)}")
+        did = "wrote" if new else "kept "
+        io.print(f"{did}  {os.path.join(args.dir, path)}")
     config = os.path.join(args.dir, "agents.toml") if args.dir != "." else ""
-    called = sys.argv[0] if sys.argv[0].endswith("agents.py") else "agents.py"
-    command = shlex.join([called, "--config", config] if config else [called])
+    command = shlex.join([called(), "--config", config] if config else [called()])
     io.print(f"\nnext: {command} up, then {command} status")
     return 0
+
+
+def called() -> str:
+    """The command as the operator can type it again: its bare name if that is found on PATH."""
+    typed = sys.argv[0]
+    if os.path.basename(typed) != engine.AGENTS or shutil.which(engine.AGENTS) == typed:
+        return engine.AGENTS
+    return typed
 
 
 def contents(root: str) -> dict[str, str]:
     """The files of a starter project, by their path in it."""
     with open(os.path.join(os.path.dirname(__file__), "starter.toml"), encoding="utf-8") as file:
-        files = {"agents.toml": file.read().replace("{prefix}", prefix(root))}
+        files = {"agents.toml": engine.spoken(file.read().replace("{prefix}", prefix(root)))}
     for name in PROMPTS:
-        with open(os.path.join(ENGINE, "prompts", name), encoding="utf-8") as file:
+        with open(engine.shipped(f"prompts/{name}"), encoding="utf-8") as file:
             files[f"prompts/{name}"] = file.read()
     return files | {"plans/first.md": PLAN}
 
@@ -77,16 +89,17 @@ def write(path: str, text: str) -> bool:
 
 
 def ignore(path: str) -> bool:
-    """Keep the log directory out of git; the one file that is added to, never rewritten."""
+    """Keep the log directory and the clones out of git; the one file that is added to, never rewritten."""
     try:
         with open(path, encoding="utf-8") as file:
             present = file.read()
     except FileNotFoundError:
         present = ""
-    if {LOG_DIR, f"{LOG_DIR}/", f"/{LOG_DIR}/", f"/{LOG_DIR}"} & {
-        line.strip() for line in present.splitlines()
-    }:
+    lines = {line.strip().strip("/") for line in present.splitlines()}
+    lacking = [name for name in (LOG_DIR, CLONES) if name not in lines]
+    if not lacking:
         return False
     with open(path, "a", encoding="utf-8") as file:
-        file.write(("" if not present or present.endswith("\n") else "\n") + f"{LOG_DIR}/\n")
+        file.write("" if not present or present.endswith("\n") else "\n")
+        file.writelines(f"{name}/\n" for name in lacking)
     return True

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from fleet.cli.common import Fail, Io, count, load_fleet, session_of
+from fleet.cli.common import Fail, Io, count, running_fleet, session_of
 from fleet.core.text import for_display
 
 BLOCK = 1 << 16
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The tail of the log; a session that never wrote one is not as desired."""
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "logs", f"{session_of(fleet, args.name)}.log")
     show = decoded if args.raw else plain
     file: BinaryIO

@@ -11,14 +11,13 @@ import importlib
 import os
 import sys
 import warnings
-from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from argparse import Namespace
+from collections.abc import Sequence
+from types import ModuleType
 
 from fleet.cli.common import Fail, Io
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
+from fleet.cli.parser import parser_for, same_config
+from fleet.core.text import closest
 
 # name: (module, what it does, group). A verb whose module is not there is not listed.
 VERBS = {
@@ -54,11 +53,13 @@ VERBS = {
     "watchdog": ("watchdog", "the supervisor itself; `up` runs it in a session", "inner"),
 }
 
-# verb: (modules, set of libraries, can it do without). All others run on the standard library alone.
+# verb: (modules, set of libraries, must it have them). All others start on the standard library alone; one
+# that needs a library for a certain option asks for it there. What a verb can do without is used where it is,
+# and nothing is built for it; `up` hands its Python on to the watchdog.
 LIBRARIES = {
-    "up": (("watchfiles", "git", "dateutil"), "base", True),
-    "watchdog": (("watchfiles", "git", "dateutil"), "base", True),
-    "top": (("rich", "textual"), "full", False),
+    "up": (("watchfiles",), "base", False),
+    "watchdog": (("watchfiles",), "base", False),
+    "top": (("rich", "textual"), "full", True),
 }
 
 GROUPS = ("run", "look", "set up")
@@ -80,7 +81,9 @@ def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
     while rest and rest[0].startswith("-"):
         word = rest.pop(0)
         if word == "--config" or word.startswith("--config="):
-            path = word.removeprefix("--config=") if "=" in word else rest.pop(0) if rest else ""
+            path = word.removeprefix("--config=")
+            if "=" not in word:
+                path = rest.pop(0) if rest else ""
             given["config"] = same_config(given.get("config"), path)
         elif word == "--json":
             given["json"] = True
@@ -91,15 +94,6 @@ def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
         else:
             raise Fail(f"unknown option {word}", hint="agents.py --help", code=2)
     return given, rest
-
-
-def same_config(before: object, path: str) -> str:
-    """The file that was named; named twice it must be the same one."""
-    if not path:
-        raise Fail("--config needs a path", hint="agents.py --help", code=2)
-    if before not in {None, path} and os.path.abspath(str(before)) != os.path.abspath(path):
-        raise Fail(f"--config was given twice: {before} and {path}", hint="name one file", code=2)
-    return path
 
 
 def overview() -> str:
@@ -115,44 +109,17 @@ def overview() -> str:
     return "\n".join([*lines, "", "agents.py VERB --help tells more."])
 
 
-def plain(verb: str, module: ModuleType, words: Sequence[str]) -> argparse.Namespace | None:
-    """The arguments of a verb that is called as it mostly is, without the price of a parser.
-
-    A verb that is asked for all day says what its arguments are when no option is given (PLAIN).
-    """
-    given: dict[str, object] | None = getattr(module, "PLAIN", None)
-    if given is None:
-        return None
-    args = SimpleNamespace(**given, verb=verb, config=None, json=False)
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--json":
-            args.json = True
-        elif word == "--config" and rest:
-            args.config = same_config(args.config, rest.pop(0))
-        else:
-            return None
-    return cast("argparse.Namespace", args)
-
-
-def parse(argv: Sequence[str]) -> tuple[ModuleType, argparse.Namespace]:
+def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
     """The verb's module and its arguments, with what stood before the verb folded in."""
     given, rest = split(argv)
     verb = rest[0]
     known = verbs()
     if verb not in known:
-        import difflib
-
-        near = difflib.get_close_matches(verb, known, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        near = closest(verb, known)
+        meant = f"; did you mean {near}?" if near else ""
         raise Fail(f"unknown verb {verb!r}{meant}", hint="agents.py --help", code=2)
     module = importlib.import_module(f"fleet.cli.{known[verb][0]}")
-    args = plain(verb, module, rest[1:])
-    if args is None:
-        from fleet.cli.parser import parser_for
-
-        args = parser_for(verb, module).parse_args(rest[1:])
+    args = parser_for(verb, module).parse_args(rest[1:])
     if "config" in given:
         args.config = same_config(given["config"], args.config or str(given["config"]))
     args.json = bool(args.json or given.get("json"))
@@ -170,8 +137,8 @@ def run(argv: Sequence[str], io: Io) -> int:
     if first[0] in LIBRARIES and not {"-h", "--help"} & set(argv):
         from fleet import bootstrap
 
-        modules, wanted, optional = LIBRARIES[first[0]]
-        bootstrap.enter(modules, wanted, optional=optional)
+        modules, wanted, needed = LIBRARIES[first[0]]
+        bootstrap.enter(modules, wanted, optional=not needed, build=needed)
     module, args = parse(argv)
     code: int = module.run(args, io)
     return code

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.common import Fail, Io, require_trust, running_fleet
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
+    require_trust(fleet)
     if not fleet.notify:
         if args.what == "run":
             return 0
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.json({"ok": all(r.get("ok", True) for r in rows), "targets": rows})
     elif args.what == "test":
         for row in rows:
-            io.print(f"{row['target']}: {'sent' if row['ok'] else 'NOT sent: ' + row['why']}")
+            said = "sent" if row["ok"] else f"NOT sent: {row['why']}"
+            io.print(f"{row['target']}: {said}")
     else:
         io.table(
             ("target", "on", "quiet", "after", "waiting"),
@@ -55,10 +57,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _tried(fleet: Fleet) -> list[dict[str, Any]]:
     from fleet.rooms.notify.notices import Notice
-    from fleet.rooms.notify.targets import Message, deliver, label
+    from fleet.rooms.notify.targets import Dispatch, deliver, label
 
     notice = Notice("test", "test", "", time.time(), "If you can read this, you will be told.")
-    message = Message(fleet.session_prefix.rstrip("-_"), (notice,))
+    message = Dispatch(fleet.session_prefix.rstrip("-_"), (notice,))
     rows = []
     for number, target in enumerate(fleet.notify):
         why = deliver(target, message, os.environ, fleet.project_dir)

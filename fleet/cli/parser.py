@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 from types import ModuleType
 from typing import NoReturn
 
+from fleet import engine
 from fleet.cli.common import Fail
+
+
+def same_config(before: object, path: str) -> str:
+    """The file that was named; named twice it must be the same one."""
+    if not path:
+        raise Fail("--config needs a path", hint="agents.py --help", code=2)
+    if before not in {None, path} and os.path.abspath(str(before)) != os.path.abspath(path):
+        raise Fail(f"--config was given twice: {before} and {path}", hint="name one file", code=2)
+    return path
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,16 +34,14 @@ class _Config(argparse.Action):
     def __call__(
         self, _parser: object, namespace: argparse.Namespace, values: object, _option: object = None
     ) -> None:
-        from fleet.cli.main import same_config
-
         namespace.config = same_config(namespace.config, str(values))
 
 
 def parser_for(verb: str, module: ModuleType) -> Parser:
     """The parser of one verb; --config and --json are everybody's."""
     parser = Parser(
-        prog=f"agents.py {verb}",
-        description=module.__doc__,
+        prog=f"{engine.AGENTS} {verb}",
+        description=engine.spoken(module.__doc__ or ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         conflict_handler="resolve",

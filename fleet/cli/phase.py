@@ -13,13 +13,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, load_fleet
+from fleet.cli.common import Fail, Io
+from fleet.core.words import EventType
 
 if TYPE_CHECKING:
     from fleet.core.loop import Place
     from fleet.core.model import Fleet, Loop
     from fleet.world.operator import Operator
-    from fleet.world.phasebook import Entry
+    from fleet.world.phasebook import PhaseEntry
+    from fleet.world.ports import Disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = load_fleet(args, io)
+    fleet = io.desk.running(args, io, trust=True if args.action != "show" else None)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
     if (args.action == "set") != (args.to is not None):
@@ -44,15 +46,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 0
 
 
-def show(fleet: Fleet, loop: Loop) -> dict[str, Any]:
+def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
     """The position and what is known about it. Reads only."""
     from fleet.core.loop import Draft, LoopMemory, LoopSeen
     from fleet.core.rules.phases import locate
     from fleet.world.files import RealDisk
     from fleet.world.phasefiles import MARKER, read_status
 
-    disk = RealDisk()
-    entry = _read(fleet, loop)
+    disk = disk or RealDisk()
+    entry = _read(fleet, loop, disk)
     seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
     draft = Draft(fleet, loop, seen, 0.0, LoopMemory())
     place = locate(draft)
@@ -76,18 +78,20 @@ def show(fleet: Fleet, loop: Loop) -> dict[str, Any]:
         except OSError as error:
             facts["why"] = f"{error.filename}: {error.strerror}"
         else:
-            facts |= {"done": view.reading.done, "status": view.path, "why": view.reading.why}
+            line = view.reading.line if view.reading.why else 0
+            why = f"line {line}: {view.reading.why}" if line else view.reading.why
+            facts |= {"done": view.reading.done, "status": view.path, "why": why}
     return facts
 
 
-def _first(loop: Loop, entry: Entry) -> Place:
+def _first(loop: Loop, entry: PhaseEntry) -> Place:
     """Where the loop will begin: nothing is on disk yet, or only a bare index."""
     from fleet.core.rules.phases import place_at
 
     return place_at(loop, min(entry.index or 0, len(loop.phases)), 0.0)
 
 
-def _read(fleet: Fleet, loop: Loop) -> Entry:
+def _read(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> PhaseEntry:
     import contextlib
     import time
 
@@ -95,29 +99,29 @@ def _read(fleet: Fleet, loop: Loop) -> Entry:
     from fleet.world.files import RealDisk
     from fleet.world.phasebook import PhaseBook
 
-    store = Store(RealDisk(), f"{fleet.log_dir}/state", time.time, repair=False)
+    store = Store(disk or RealDisk(), f"{fleet.log_dir}/state", time.time, repair=False)
     return PhaseBook(store, contextlib.nullcontext, loop.state_file).read()
 
 
 def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[str, Any]:
     from fleet.core.rules.phases import ids_of
-    from fleet.world.operator import Operator
     from fleet.world.phasefiles import phase_trouble
 
-    index = _target(fleet, loop, args)
-    operator = Operator(fleet)
+    operator = io.desk.operator(fleet)
+    index = _target(operator, loop, args)
     why = phase_trouble(operator.world.disk, fleet, loop, index)
     if why:
         raise Fail(f"nothing was changed: {why}")
     operator.make_room()
     _write(operator, loop, index, keep=args.no_restart, why=f"phase {args.action}")
-    io.note(f"the loop is at {ids_of(loop)[index] if index < len(loop.phases) else 'the end'} now")
+    here = ids_of(loop)[index] if index < len(loop.phases) else "the end"
+    io.note(f"the loop is at {here} now")
     if not args.no_restart:
         _follow(operator, loop, io, ended=index >= len(loop.phases))
-    return show(fleet, loop)
+    return show(fleet, loop, operator.world.disk)
 
 
-def _target(fleet: Fleet, loop: Loop, args: argparse.Namespace) -> int:
+def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
     from fleet.core.rules.phases import find, ids_of
 
     ids = ids_of(loop)
@@ -129,7 +133,7 @@ def _target(fleet: Fleet, loop: Loop, args: argparse.Namespace) -> int:
                 code=2,
             )
         return index
-    facts = show(fleet, loop)
+    facts = show(operator.fleet, loop, operator.world.disk)
     if facts["held"]:
         raise Fail(f"which one is next cannot be told: {facts['held']}")
     if facts["complete"]:
@@ -146,24 +150,22 @@ def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) 
 
     world = operator.world
     book = PhaseBook(operator.house.store, world.lock, loop.state_file)
+    tip = watched_tip(world.disk, loop)  # may take git a moment: the watchdog waits for this lock
     with world.lock():
         before = book.read().place
-        tip = watched_tip(world.disk, loop)
         place = place_at(loop, index, world.clock.wall(), commit=tip, before=before)
         book.set(replace(place, keep_runs=keep, evidence=(("by", why),)))
         if not place.complete:
             world.disk.remove(f"{operator.house.log_dir}/{MARKER}")
-    operator.house.events.record("phase.set", reason=why, phase=place.id, index=index)
+    operator.house.events.record(EventType.PHASE_SET, reason=why, phase=place.id, index=index)
 
 
 def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
     """Running loop agents go where the loop went: by the watchdog, or here when none runs."""
-    from fleet.journal.locks import watchdog_holder
     from fleet.world.phasefiles import write_marker
-    from fleet.world.waker import nudge
 
-    if watchdog_holder(operator.house.state_dir) is not None:
-        nudge(operator.house.state_dir)
+    if operator.host.holder() is not None:
+        operator.host.nudge()
         io.note("the watchdog moves the running loop agents")
         return
     loops = [a for a in operator.fleet.agents if a.kind == "loop"]
@@ -176,11 +178,11 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
         if ended:
             ids = [p.id for p in loop.phases]
             write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())
-            operator.house.events.record("sequence.completed", reason="phase next", count=len(ids))
+            operator.house.events.record(EventType.SEQUENCE_COMPLETED, reason="phase next", count=len(ids))
             return
         free = [a for a in running if a.session not in stopped.blocked]
         for name, done in operator.start(free, "phase").items():
-            io.note(f"{name}: {'restarted' if done.ok else done.why}")
+            io.note(f"{name}: restarted" if done.ok else f"{name}: {done.why}")
 
 
 def _print(facts: dict[str, Any], io: Io) -> None:

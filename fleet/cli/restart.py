@@ -1,17 +1,23 @@
-"""Stop agents, services or the watchdog and start them again. Not counted against them."""
+"""Stop agents, services or the watchdog and start them again. Not counted against them.
+
+An agent continues its conversation where its CLI can, and is told its prompt again only if that was edited.
+--fresh begins a new conversation. A limit window stays in force. An agent that could not be started again,
+because its loop is held, is not stopped.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 
-from fleet.cli.common import Io, load_fleet, seconds
+from fleet.cli.common import Io, seconds
+from fleet.core.result import Result
+from fleet.core.words import Outcome
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""
     parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services, or `watchdog`")
-    parser.add_argument("--fresh", action="store_true", help="begin a new conversation instead of resuming")
+    parser.add_argument("--fresh", action="store_true", help="begin a new conversation")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until they are ready")
     parser.add_argument("--timeout", type=seconds, default=90.0, metavar="S", help="how long to wait for all")
 
@@ -23,33 +29,40 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.ask import pardon
     from fleet.core.desired import Want
     from fleet.core.model import WATCHDOG
-    from fleet.world.operator import Operator
-    from fleet.world.perform import Done
 
-    fleet, overrides = config.override(load_fleet(args, io), os.environ)
+    declared, text = io.desk.declared(args, io)
+    fleet, overrides = config.override(declared, io.desk.environ)
     specs = up.chosen(fleet, args.names)
-    operator = Operator(fleet)
+    operator = io.desk.operator(fleet)
+    operator.end_strays()
+    up.refuse_crowd(operator, specs)
     operator.make_room()
+    io.desk.keep(declared, text)
     names = [s.name for s in specs]
-    sessions = {s.session for s in specs}
     with operator.holding(names, "restart", Want.UP):
-        pardon(operator, names)
+        pardon(operator, names, window=False)
+        placeless = operator.without_phase(specs)
+        sessions = {s.session for s in specs if s.name not in placeless}  # what cannot start is not stopped
         panes = [p for s, p in operator.panes().items() if s in sessions]
         stopped = operator.stop(panes)
         for proc in stopped.survivors:
             io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
         if args.fresh:
-            for name in names:
+            for name in (n for n in names if n not in placeless):
                 operator.house.store.remove_text(f"{name}.id")
-        free = [s for s in specs if s.session not in stopped.blocked]
-        results = operator.start(free, "restart")
-    results |= {s.name: Done(ok=False, why="its old run is not over") for s in specs if s not in free}
+        blocked = {s.name for s in specs if s.session in stopped.blocked}
+        free = [s for s in specs if s.name not in blocked and s.name not in placeless]
+        results = operator.start(free, "restart") | placeless
+    results |= {name: Result(Outcome.REFUSED, "its old run is not over") for name in blocked}
     up.say_overrides(overrides, results, io)
+    up.say_conversations(fleet, specs, results, io)
     why = ""
     if WATCHDOG in args.names:
         operator.stop_watchdog()
         why = up.start_watchdog(operator, io, wait=not args.no_wait)
+    else:
+        up.say_of_watchdog(operator, io)
     started = [s for s in specs if results[s.name].ok]
-    states = {} if args.no_wait else up.wait_ready(fleet, started, args.timeout)
+    states = {} if args.no_wait else up.wait_ready(operator, started, args.timeout)
     code = up.report(fleet, specs, results, states, io, as_json=args.json)
     return 1 if why else code

@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from fleet.cli.common import Fail, Io, clean, load_fleet
+from fleet.cli.common import Fail, Io, clean, running_fleet
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
 
@@ -58,7 +58,7 @@ def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:
     from fleet.backends import shipped
 
     if args.config or os.path.exists("agents.toml"):
-        fleet = load_fleet(args, io)
+        fleet = running_fleet(args, io)
         found = next((b for b in fleet.backends if b.name == name), None)
         if found:
             return found
@@ -160,7 +160,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
     from fleet.world.ports import Unavailable
     from fleet.world.server import server_of
 
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
     agent = fleet.agent(args.save)
     if agent is None:
         known = ", ".join(a.name for a in fleet.agents)
@@ -224,7 +224,8 @@ def version_of(backend: Backend) -> str:
     except (OSError, subprocess.SubprocessError):
         said = ""
     found = re.search(r"\d+\.\d+[\w.-]*", said)
-    return f"{backend.name} {found[0] if found else 'of unknown version'}"
+    version = found[0] if found else "of unknown version"
+    return f"{backend.name} {version}"
 
 
 def toml_string(text: str) -> str:

@@ -12,9 +12,10 @@ import importlib.util
 import os
 import sys
 
+from fleet import engine
 from fleet.backends import selftest
-from fleet.backends.selftest import Result
-from fleet.cli.common import ENGINE, Fail, Io, clean
+from fleet.backends.selftest import Trial
+from fleet.cli.common import Fail, Io, clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,19 +35,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.json({"passed": len(results) - len(failed), "failed": len(failed), "results": rows})
         return 1 if failed else 0
     for result in results if args.verbose else failed:
-        io.print(
-            f"{'ok  ' if result.ok else 'FAIL'} {result.name}{': ' if result.detail else ''}{result.detail}"
-        )
+        detail = f": {result.detail}" if result.detail else ""
+        io.print(f"{_mark(result)} {result.name}{detail}")
     io.print(f"selftest: {len(results) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 
 
-def drive(cli: str, io: Io, *, quiet: bool) -> list[Result]:
+def drive(cli: str, io: Io, *, quiet: bool) -> list[Trial]:
     """The drill lies with the live tests of the engine's checkout."""
-    path = os.path.join(ENGINE, "tests", "live", "drill.py")
+    path = engine.shipped("tests/live/drill.py")
     spec = importlib.util.spec_from_file_location("drill", path)
     if spec is None or spec.loader is None or not os.path.exists(path):
-        raise Fail(f"this engine has no {path}", hint="use a checkout of the engine")
+        raise Fail("the live drill is part of a checkout, and is not installed", hint="use a checkout")
     drill = importlib.util.module_from_spec(spec)
     sys.modules["drill"] = drill
     spec.loader.exec_module(drill)
@@ -55,9 +55,13 @@ def drive(cli: str, io: Io, *, quiet: bool) -> list[Result]:
             f"there is no live drill for {clean(cli)!r}", hint=f"one of {', '.join(drill.WAYS)}", code=2
         )
 
-    def tell(result: Result) -> None:
+    def tell(result: Trial) -> None:
         if not quiet:
-            io.note(f"{'ok  ' if result.ok else 'FAIL'} {result.name} ({result.got})")
+            io.note(f"{_mark(result)} {result.name} ({result.got})")
 
-    results: list[Result] = drill.run(cli, tell)
+    results: list[Trial] = drill.run(cli, tell)
     return results
+
+
+def _mark(result: Trial) -> str:
+    return "ok  " if result.ok else "FAIL"

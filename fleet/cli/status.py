@@ -10,18 +10,18 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, clean, load_fleet
+from fleet.cli.common import Fail, Io, clean, running_fleet
 
 if TYPE_CHECKING:
     import argparse
 
-    from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+    from fleet.core.outline import Member, Outline
     from fleet.core.seen import PaneView
 
     _Seen = tuple[dict[str, PaneView], frozenset[str], str]
 
-PLAIN = {"names": [], "check": False, "prometheus": False}  # asked all day: no parser without options
 STALE_TICKS = 3
+WEEK_S = 6 * 86_400.0  # farther ahead a weekday does not say which one
 COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", "UNKNOWN": "yellow"}
 
 
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = load_fleet(args, io)
-    facts = gather(fleet)
+    fleet = _outline(args, io)
+    facts = gather(fleet, io.aside.get("config"))
     if args.names:
         from fleet.cli.common import session_of
 
@@ -57,8 +57,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 1 if args.check and not as_desired(facts) else 0
 
 
-def gather(fleet: Fleet) -> dict[str, Any]:
-    """Everything `status` knows, as the documented document."""
+def _outline(args: argparse.Namespace, io: Io) -> Outline:
+    """The fleet in force: as the watchdog wrote it down if the file is the same, else read."""
+    from fleet.cli.view import written_outline
+
+    return written_outline(args.config or "agents.toml") or running_fleet(args, io).outline
+
+
+def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Everything `status` knows, as the documented document. `declared`: why the file is not in force."""
     from contextlib import suppress
     from threading import Thread
 
@@ -85,7 +92,14 @@ def gather(fleet: Fleet) -> dict[str, Any]:
     rows = [
         _row(s, panes, foreign, blind, known.get(s.name), wants.get(s.name, ""), dog) for s in fleet.members
     ]
-    problems = ([full] if full else []) + _problems(blind, view, dog, rows)
+    config = declared or {"source": "file", "cause": "", "problems": []}
+    strays = _orphans(fleet, panes, rows)
+    problems = [*([full] if full else []), *_distrust(fleet), *_problems(blind, view, dog, rows, config)]
+    problems += [
+        f"{o['name']}: session {o['session']} is ours, but agents.toml does not name it:"
+        f" `agents.py down {o['name']}` stops it"
+        for o in strays
+    ]
     return {
         "version": __version__,
         "project": {
@@ -94,12 +108,25 @@ def gather(fleet: Fleet) -> dict[str, Any]:
             "socket": fleet.tmux_socket,
             "log_dir": fleet.log_dir,
         },
+        "config": config,
         "watchdog": dog,
         "loop": _loop(fleet, state_dir, view),
         "agents": rows[: len(fleet.agents)],
         "services": rows[len(fleet.agents) :],
+        "orphans": strays,
         "problems": problems,
     }
+
+
+def _orphans(fleet: Outline, panes: dict[str, PaneView], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Whoever runs under our stamp without being declared: removed from the file, or renamed in it."""
+    known = {r["pid"] for r in rows} | {r["session"] for r in rows}
+    found = [p.ref for s, p in panes.items() if s not in known and (p.dead or p.ref.pid not in known)]
+    return [
+        {"name": ref.session.removeprefix(fleet.session_prefix), "session": ref.session, "pid": ref.pid}
+        for ref in found
+        if ref.session != fleet.watchdog_session
+    ]
 
 
 def as_desired(facts: dict[str, Any]) -> bool:
@@ -111,7 +138,7 @@ def as_desired(facts: dict[str, Any]) -> bool:
     return not wanted or facts["watchdog"]["state"] == "running"
 
 
-def _look(fleet: Fleet) -> _Seen:
+def _look(fleet: Outline) -> _Seen:
     from fleet.world.ports import Unavailable
     from fleet.world.server import server_of
 
@@ -122,15 +149,19 @@ def _look(fleet: Fleet) -> _Seen:
     return {p.ref.session: p for p in listing.panes}, frozenset(listing.foreign), ""
 
 
-def _watchdog(fleet: Fleet, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
+def is_stale(age: float, interval: float) -> bool:
+    """Has a watchdog that last looked so many seconds ago stopped looking?"""
+    return age > STALE_TICKS * max(interval, 1.0) + 5.0
+
+
+def _watchdog(fleet: Outline, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
     from fleet.journal.locks import watchdog_holder
 
     holder = watchdog_holder(state_dir)
     age = time.time() - beat if beat is not None else None
-    slowest = STALE_TICKS * max(fleet.watchdog.signal_interval, 1.0) + 5.0
     if holder is None:
         state = "stopped"
-    elif age is None or age > slowest:
+    elif age is None or is_stale(age, fleet.signal_interval):
         state = "stale"
     else:
         state = "running"
@@ -159,7 +190,7 @@ def _desired(state_dir: str) -> dict[str, str]:
 
 
 def _row(
-    spec: AgentSpec | ServiceSpec,
+    spec: Member,
     panes: dict[str, PaneView],
     foreign: frozenset[str],
     blind: str,
@@ -169,14 +200,13 @@ def _row(
 ) -> dict[str, Any]:
     pane = panes.get(spec.session) or _renamed(panes, known)
     live = pane is not None and not pane.dead
-    kind = getattr(spec, "kind", "service")
     told = known if known is not None and dog["state"] != "stopped" else None
     shown: dict[str, Any] = {
         "name": spec.name,
-        "kind": kind,
-        "role": getattr(spec, "role", ""),
-        "backend": getattr(spec, "backend", ""),
-        "model": getattr(spec, "model", ""),
+        "kind": spec.kind,
+        "role": spec.role,
+        "backend": spec.backend,
+        "model": spec.model,
         "watch": spec.watch,
         "enabled": spec.enabled,
         "desired": want,
@@ -223,11 +253,9 @@ def _state(
     if live:
         fits = told is not None and told.get("state") in {"RUNNING", "UNKNOWN"}
         state = "UNKNOWN" if told is not None and told.get("state") == "UNKNOWN" else "RUNNING"
-        return (
-            {"state": state}
-            if fits
-            else {"state": "RUNNING", "detail": "STARTING" if dog["state"] == "running" else "UNWATCHED"}
-        )
+        if fits:
+            return {"state": state}
+        return {"state": "RUNNING", "detail": "STARTING" if dog["state"] == "running" else "UNWATCHED"}
     if want == "up":
         calm = (
             told is not None and told.get("detail") in {"DONE", "EXITED"} and told.get("state") == "STOPPED"
@@ -244,15 +272,15 @@ def _state(
     return {"state": "STOPPED"}
 
 
-def _loop(fleet: Fleet, state_dir: str, view: dict[str, Any]) -> dict[str, Any] | None:
+def _loop(fleet: Outline, state_dir: str, view: dict[str, Any]) -> dict[str, Any] | None:
     """Where the phases stand, from the record itself."""
-    if fleet.loop is None:
+    if not fleet.state_file:
         return None
-    ids = [p.id for p in fleet.loop.phases]
+    ids = fleet.phases
     told = view.get("loop") or {}
     index: int | None = None
     try:
-        with open(os.path.join(state_dir, fleet.loop.state_file), encoding="utf-8") as file:
+        with open(os.path.join(state_dir, fleet.state_file), encoding="utf-8") as file:
             index = int(file.read(32))
     except (OSError, ValueError):
         index = None
@@ -268,7 +296,30 @@ def _loop(fleet: Fleet, state_dir: str, view: dict[str, Any]) -> dict[str, Any] 
     }
 
 
-def _problems(blind: str, view: dict[str, Any], dog: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+def _distrust(fleet: Outline) -> list[str]:
+    """The config or the state that another user could change: no verb acts on it."""
+    from fleet.world.trust import untrusted
+
+    places = (("config", fleet.config_path), ("log_dir", os.path.join(fleet.log_dir, "state")))
+    found = [(what, fault) for what, path in places if (fault := untrusted(path))]
+    return [f"{what}: {fault}; `up` refuses it: {fault.fix}" for what, fault in found]
+
+
+def _in_force(dog: dict[str, Any], config: dict[str, Any], view: dict[str, Any]) -> list[str]:
+    """What keeps the present file from being in force: as seen here, else in the watchdog's words."""
+    watched = dog["state"] != "stopped"
+    wrong = config["problems"] or ([view["config"]] if watched and view.get("config") else [])
+    who = "the watchdog uses" if watched else "no watchdog runs; verbs use"
+    return [f"agents.toml: {who} the last good config: {text}" for text in wrong]
+
+
+def _problems(
+    blind: str,
+    view: dict[str, Any],
+    dog: dict[str, Any],
+    rows: list[dict[str, Any]],
+    config: dict[str, Any],
+) -> list[str]:
     """What a person should know, most urgent first."""
     problems: list[str] = []
     if blind:
@@ -283,6 +334,7 @@ def _problems(blind: str, view: dict[str, Any], dog: dict[str, Any], rows: list[
             f"watchdog: runs version {dog['version']}, this engine is {_version()}:"
             " `down watchdog`, then `up`"
         )
+    problems += _in_force(dog, config, view)
     if dog["state"] != "stopped":
         problems += [str(p) for p in view.get("problems", ())]
     else:
@@ -305,7 +357,7 @@ def _version() -> str:
     return __version__
 
 
-def _print(fleet: Fleet, facts: dict[str, Any], io: Io) -> None:
+def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
     rows = [
         (
             r["name"],
@@ -351,7 +403,8 @@ def _place(loop: dict[str, Any]) -> str:
 
 def _detail(r: dict[str, Any]) -> str:
     until = r["until"]
-    if until and r["detail"] in {"LIMITED", "WAITING"}:
-        return f"{r['detail']} until {time.strftime('%a %H:%M', time.localtime(until))}"
+    if until and r["detail"] in {"LIMITED", "WAITING", "PAUSED", "FROZEN"}:
+        form = "%a %H:%M" if until - time.time() < WEEK_S else "%a %Y-%m-%d %H:%M"
+        return f"{r['detail']} until {time.strftime(form, time.localtime(until))}"
     drift = " (drift)" if r["drift"] else ""
     return f"{r['detail']}{drift}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fleet.cli.common import clean
+from fleet.core.text import width
 
 GAP = "  "
 
@@ -34,17 +35,6 @@ def _cell(cell: Any) -> tuple[str, str, int]:
     text, colour = cell if isinstance(cell, tuple) else (cell, "")
     text = clean(str(text))
     return text, colour, width(text)
-
-
-def width(text: str) -> int:
-    """How many terminal cells a text takes."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
 
 
 def fit(text: str, room: int) -> str:

@@ -1,7 +1,8 @@
 """Tokens, time and money: one row a phase, one column an agent.
 
 The figures come from <log_dir>/token-log.jsonl, which the watchdog writes when log_tokens = true; --live
-adds the phase that is running. A dash means that nothing is known: an agent whose backend keeps no
+adds the phase that is running. --since and --until choose the phases that ran then, each of them whole; what
+can stand there, `events` tells. A dash means that nothing is known: an agent whose backend keeps no
 transcript, or a model without a price.
 """
 
@@ -12,14 +13,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from fleet.cli.common import Fail, Io, load_fleet
-from fleet.cli.table import width
+from fleet import umask
+from fleet.cli.common import Fail, Io, running_fleet, span
 from fleet.core.model import Fleet
+from fleet.core.text import width
 from fleet.transcripts.places import SHARED
 from fleet.transcripts.report import (
     BY,
     TOTAL,
-    Row,
+    TableRow,
     agents_of,
     by_phase,
     kind_grid,
@@ -36,6 +38,10 @@ GAP = "  "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to sum up, and in which form."""
     parser.add_argument("--by", choices=sorted(BY), help="one row an agent, model or day (UTC) instead")
+    parser.add_argument(
+        "--since", default="", metavar="WHEN", help='phases that ran after it: 2d, "mon 09:00", an ISO time'
+    )
+    parser.add_argument("--until", default="", metavar="WHEN", help="phases that ran before it")
     parser.add_argument("--live", action="store_true", help="also the running phase, up to this moment")
     parser.add_argument("--cost", action="store_true", help="US dollars, by the price table")
     form = parser.add_mutually_exclusive_group()
@@ -48,7 +54,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the report. No record yet is not an error, but it is said."""
     from fleet.transcripts.price import PriceBook
 
-    fleet = load_fleet(args, io)
+    since, until = span(args.since, args.until)
+    fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "token-log.jsonl")
     try:
         records = token_records(path)
@@ -56,6 +63,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"{path}: {fault.strerror}", hint="agents.py doctor") from None
     if args.live:
         records += _running(fleet, io)
+    if known := len(records):
+        records = [record for record in records if _ran(record, since, until)]
+        if not records and not (args.json or args.csv):
+            io.note(f"none of the {known} phases on record ran in that time")
+            return 0
     prices = PriceBook(fleet.prices) if args.cost or args.html else None
     if args.html:
         return _write_page(args.html, records, prices, io)
@@ -81,6 +93,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if prices:
             _print_sources(rows, prices, io)
     return 0
+
+
+def _ran(record: Record, since: float, until: float | None) -> bool:
+    """Did any of it happen in that span?"""
+    start, end = (record.get(key) for key in ("start", "end"))
+    began_in_time = until is None or (isinstance(start, int | float) and start <= until)
+    return began_in_time and (not since or (isinstance(end, int | float) and end >= since))
 
 
 def _running(fleet: Fleet, io: Io) -> list[Record]:
@@ -135,7 +154,7 @@ def _explain_shared(fleet: Fleet, io: Io) -> None:
 
 def _document(
     records: Sequence[Record], by: str | None, header: Sequence[str], grid: Sequence[Sequence[Any]],
-    rows: Sequence[Row], prices: Any,
+    rows: Sequence[TableRow], prices: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """The same for a program; unknown figures are null."""
     table = [dict(zip(header, cells, strict=True)) for cells in grid[: len(rows)]]
@@ -179,7 +198,7 @@ def _print_grid(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) ->
         io.print(io.paint(GAP.join(cells).rstrip(), "bold" if number == 0 or row[0] == TOTAL else ""))
 
 
-def _print_sources(rows: Sequence[Row], prices: Any, io: Io) -> None:
+def _print_sources(rows: Sequence[TableRow], prices: Any, io: Io) -> None:
     missing = unpriced(rows, prices)
     if missing:
         io.note(
@@ -210,7 +229,7 @@ def _write_page(path: str, records: Sequence[Record], prices: Any, io: Io) -> in
     when = time.strftime("%Y-%m-%d %H:%M")
     text = page(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
     try:
-        with open(path, "w", encoding="utf-8") as handle:
+        with umask.as_operator(), open(path, "w", encoding="utf-8") as handle:
             handle.write(text)
     except OSError as fault:
         raise Fail(

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import ENGINE, Fail, Io, load_fleet
+from fleet import engine
+from fleet.cli.common import Fail, Io, running_fleet
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Fail("this needs a terminal", hint="agents.py status")
     from fleet.rooms.top.app import Top
@@ -43,18 +44,18 @@ class RealFloor:
     """This machine's fleet. Follows edits of the file; one that is not right yet changes nothing."""
 
     def __init__(self, fleet: Fleet) -> None:
-        from fleet.rooms.top.source import Source
+        from fleet.rooms.top.source import Feed
         from fleet.world.server import server_of
 
         self.fleet = fleet
-        self._source = Source(fleet)
+        self._source = Feed(fleet)
         self._server = server_of(fleet)
 
     def facts(self) -> Mapping[str, Any]:
         from fleet.cli.status import gather
 
         self.fleet = self._source.fresh()
-        return gather(self.fleet)
+        return gather(self.fleet.outline)
 
     def phases(self) -> Sequence[str]:
         return [phase.id for phase in self.fleet.loop.phases] if self.fleet.loop else []
@@ -96,4 +97,4 @@ class RealFloor:
         return subprocess.call(self._argv("attach", name))
 
     def _argv(self, *words: str) -> list[str]:
-        return [sys.executable, os.path.join(ENGINE, "agents.py"), *words, "--config", self.fleet.config_path]
+        return engine.command(*words, "--config", self.fleet.config_path)

@@ -1,7 +1,12 @@
 """Start agents, services and the watchdog. What runs already is left alone.
 
 A bare `up` starts everything that is enabled, the services and the watchdog. `up NAME...` starts just
-those. It waits until each agent is ready, and says which is not.
+those. Both are a fresh try: what failed before, and how often, is forgotten. A bare `up` leaves paused
+ones paused, finished tasks finished and limited ones until their window ends, and says so; `up NAME`
+unpauses, runs a task again and starts at once. It waits until each agent is ready, and says which is not.
+A watchdog that hangs is replaced by a bare `up`.
+
+A fleet that needs more open files than its tmux server may have is refused before anything is started.
 """
 
 from __future__ import annotations
@@ -9,22 +14,25 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import ENGINE, Fail, Io, load_fleet, seconds
+from fleet.cli.common import Fail, Io, seconds
+from fleet.core.result import Result
+from fleet.core.words import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fleet.config.invocation import Override
+    from fleet.core.bringup import Left
     from fleet.core.model import AgentSpec, Fleet, ServiceSpec
-    from fleet.world.operator import Operator
-    from fleet.world.perform import Done
+    from fleet.world.operator import Operator, Shortage
 
     Spec = AgentSpec | ServiceSpec
 
 READY_S = 90.0
 POLL_S = 0.1
+SAID = {"continued": "continues its conversation", "new": "starts a new conversation"}
 WATCHDOG_S = 15.0
 
 
@@ -43,53 +51,90 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet import config
-    from fleet.core.model import WATCHDOG
-    from fleet.world.operator import Operator
+    from fleet.core.model import WATCHDOG, AgentSpec
 
-    fleet = load_fleet(args, io)
-    fleet, overrides = config.override(fleet, os.environ)
+    declared, text = io.desk.declared(args, io)
+    fleet, overrides = config.override(declared, io.desk.environ)
+    operator = io.desk.operator(fleet)
+    operator.host.require_tmux()
     specs = chosen(fleet, args.names)
-    operator = Operator(fleet)
+    if any(isinstance(s, AgentSpec) and s.kind == "loop" for s in specs):
+        io.desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
+    operator.end_strays()
     _refuse(operator)
+    refuse_crowd(operator, specs)
+    left = {} if args.names else _left(operator, specs)
     if args.dry_run:
-        return _dry_run(operator, specs, io, as_json=args.json)
+        return _dry_run(operator, specs, left, io, as_json=args.json)
     operator.make_room()
-    homeless = _clone(fleet, specs, io)
-    results = _start(operator, specs, homeless, bare=not args.names)
+    io.desk.keep(declared, text)
+    homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
+    results = _start(operator, specs, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
+    _say_orphans(operator, io)
+    say_conversations(fleet, specs, results, io)
     _say_pointers(operator, specs, results, io)
     why = ""
     if not args.names or WATCHDOG in args.names:
         why = start_watchdog(operator, io, wait=not args.no_wait, quiet=not args.names)
-    elif _unattended(operator):
-        io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
-    states = {} if args.no_wait else wait_ready(fleet, [s for s in specs if _is_up(results, s)], args.timeout)
-    code = report(fleet, specs, results, states, io, as_json=args.json)
+    else:
+        say_of_watchdog(operator, io)
+    begun = [s for s in specs if _is_up(results, s)]
+    states = {} if args.no_wait else wait_ready(operator, begun, args.timeout)
+    code = report(fleet, specs, results, states, io, left=left, as_json=args.json)
     return 1 if why else code
 
 
-def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, Done], io: Io) -> None:
+def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, Result], io: Io) -> None:
     """A kickoff that no command line can hold is only pointed to: its author should know."""
     from fleet.core.model import AgentSpec
     from fleet.world.launch import ARGUMENT_CAP
 
     for spec in specs:
-        if results[spec.name].ok and isinstance(spec, AgentSpec):
+        if spec.name in results and results[spec.name].ok and isinstance(spec, AgentSpec):
             path = operator.house.path(f"kickoff-{spec.session}.txt")
             by_file = operator.fleet.backend_of(spec).prompt_delivery == "exec"
-            size = 0 if by_file else os.path.getsize(path)
+            kickoff = None if by_file else operator.world.disk.stat(path)
+            size = kickoff.size if kickoff is not None else 0
             if size > ARGUMENT_CAP:
                 io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: it is told to read {path}")
 
 
-def say_overrides(overrides: Sequence[Override], results: dict[str, Done], io: Io) -> None:
+def _say_orphans(operator: Operator, io: Io) -> None:
+    """Whoever was renamed or removed in the file runs on, perhaps beside its successor: say so, once."""
+    for name, session in operator.orphans().items():
+        said = f"{name}: session {session} is ours, but agents.toml does not name it"
+        io.warn(f"{said}: `agents.py down {name}` stops it")
+
+
+def say_conversations(fleet: Fleet, specs: Sequence[Spec], results: Mapping[str, Result], io: Io) -> None:
+    """Whether the started go on where they were, once, for all of them."""
+    talks = {s.name: talk(fleet, s, results.get(s.name)) for s in specs}
+    for word, said in SAID.items():
+        if names := [name for name, one in talks.items() if one == word]:
+            io.note(f"{', '.join(names)}: {said}")
+
+
+def talk(fleet: Fleet, spec: Spec, done: Result | None) -> str:
+    """What became of a started agent's conversation; "" where its CLI cannot go on with one."""
+    from fleet.core.conversation import Talk
+    from fleet.core.model import AgentSpec
+
+    if not isinstance(spec, AgentSpec) or done is None or not done.ok or done.run is None:
+        return ""
+    if not fleet.backend_of(spec).supports_resume:
+        return ""
+    return Talk.CONTINUED if done.run.resumed else Talk.NEW
+
+
+def say_overrides(overrides: Sequence[Override], results: dict[str, Result], io: Io) -> None:
     """What the caller's environment changed, and what it could not."""
     for one in overrides:
         done = results.get(one.agent)
         if done is None:
             why = one.text if not one.agent else f"{one.agent} was not to be started"
             io.note(f"{one.variable} has no effect: {why}")
-        elif done.why == "exists":
+        elif done.outcome is Outcome.EXISTS:
             io.note(f"{one.variable} has no effect: {one.agent} was running already; `restart` it")
         elif done.ok:
             io.note(f"{one.variable}: {one.agent} starts with {one.text}")
@@ -123,6 +168,33 @@ def _refuse(operator: Operator) -> None:
     refuse_earlier(operator)
 
 
+def refuse_crowd(operator: Operator, specs: Sequence[Spec]) -> None:
+    """A tmux server without open files to spare answers no verb any more, not even `down`."""
+    short = operator.shortage(specs)
+    if short is None:
+        return
+    who = f"the tmux server (process {short.server})" if short.server else "this shell"
+    raise Fail(
+        f"{short.sessions} sessions need {short.need} open files, and {who} may have {short.limit}; "
+        "nothing was started",
+        hint=widening(short, users=operator.server.is_users),
+    )
+
+
+def widening(short: Shortage, *, users: bool) -> str:
+    """What to type so that there are enough open files."""
+    from fleet.world import descriptors
+
+    if not short.server:
+        return f"sudo prlimit --pid $$ --nofile={short.need}"
+    if not users and descriptors.ours().hard >= short.need:
+        return "agents.py down, then agents.py up: this shell may have enough"
+    found = descriptors.of(short.server)
+    if found is not None and found.hard >= short.need:
+        return f"prlimit --pid {short.server} --nofile={short.need}:"  # the soft one alone
+    return f"sudo prlimit --pid {short.server} --nofile={short.need}"
+
+
 def refuse_earlier(operator: Operator) -> None:
     """Two fleets in one log_dir would take each other's records for their own."""
     if earlier := operator.earlier():
@@ -143,43 +215,89 @@ def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
 
     from fleet.world.clone import CloneError, make_clone
 
-    failed = {}
+    failed, said = {}, set()
     for spec in wanted:
         io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
         try:
-            make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
+            shared = make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
+            if shared and shared not in said:
+                said.add(shared)
+                io.note(f"what clones of {spec.clone} push is in {shared}: `git pull` it from there")
         except (CloneError, OSError, subprocess.TimeoutExpired) as error:
             failed[spec.name] = f"no clone: {error}; correct `clone`, or make {spec.dir} yourself"
     return failed
 
 
+def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, str, float | None]]:
+    """Whom a bare `up` leaves: name to the reason, a sentence, and when that ends."""
+    from fleet.core.bringup import Left, left_as_it_is, limited_until
+    from fleet.core.model import AgentSpec
+
+    wall, panes = operator.world.clock.wall(), operator.panes()
+    entries = operator.house.desired.load().entries
+    agents = [s for s in operator.fleet.agents if s.enabled]
+    memories = {s.name: operator.records.agent(s.name, s.session) for s in (*agents, *specs)}
+    limits = [(a, limit.until) for a in agents if (limit := memories[a.name].limit) is not None]
+    found: dict[str, tuple[Left, str, float | None]] = {}
+    for spec in specs:
+        until = limited_until(spec, limits, wall) if isinstance(spec, AgentSpec) else 0.0
+        why = left_as_it_is(
+            spec,
+            entries.get(spec.name),
+            panes.get(spec.session),
+            operator.records.run(spec.session),
+            memories[spec.name],
+            limited=until > wall,
+            wall=wall,
+        )
+        match why:
+            case Left.PAUSED:
+                ends = entries[spec.name].until
+                said = f"`unpause {spec.name}` or `up {spec.name}` lets it go on"
+                said = f"until {clock(ends)}; {said} now" if ends else said
+                found[spec.name] = (why, said, ends or None)
+            case Left.FINISHED:
+                found[spec.name] = (why, f"its task is done; `up {spec.name}` runs it again", None)
+            case Left.LIMITED:
+                then = ", and starts then" if isinstance(spec, AgentSpec) and spec.resume_on_reset else ""
+                said = f"until {clock(until)}{then}; `up {spec.name}` starts it now"
+                found[spec.name] = (why, said, until)
+            case None:
+                pass
+    return found
+
+
+def clock(wall: float) -> str:
+    """A moment, as a person reads it."""
+    return time.strftime("%a %H:%M", time.localtime(wall))
+
+
 def _start(
-    operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], *, bare: bool
-) -> dict[str, Done]:
+    operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], left: Collection[str], *, bare: bool
+) -> dict[str, Result]:
     """Who has no place to stand is wanted all the same: a watchdog tries again, by and by."""
+    from fleet.cli.ask import pardon
     from fleet.core.desired import Want
-    from fleet.world.perform import Done
 
     names = [s.name for s in specs]
-    with operator.holding(names, "up", Want.UP):
-        if not bare:
-            _pardon(operator, names)
-        results = operator.start([s for s in specs if s.name not in homeless], "up", bare=bare)
-    return results | {name: Done(ok=False, why=why) for name, why in homeless.items()}
-
-
-def _pardon(operator: Operator, names: Sequence[str]) -> None:
-    """`up NAME` is a person's word: a verdict of before does not count any more."""
-    from fleet.cli.ask import pardon
-
-    pardon(operator, names)
+    with operator.holding(names, "up", Want.UP, unpause=not bare):
+        pardon(operator, names, window=False, budget=bare)
+        meant = [s for s in specs if s.name not in homeless and s.name not in left]
+        results = operator.start(meant, "up", bare=bare)
+    return results | {name: Result(Outcome.REFUSED, why) for name, why in homeless.items()}
 
 
 def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:
     """The supervisor, looking: "" or why not, which is said."""
     from fleet.world.operator import watchdog_argv
 
-    why = operator.start_watchdog(watchdog_argv(operator.fleet, ENGINE))
+    holder = operator.host.holder()
+    if holder is not None and (silence := _silence(operator)):
+        io.warn(f"the watchdog (process {holder.pid}) has not looked for {silence:.0f} s: it is replaced")
+        operator.stop_watchdog()
+    elif holder is not None:
+        _say_version(operator, io)
+    why = operator.start_watchdog(watchdog_argv(operator.fleet))
     if not why and wait and not _beats(operator):
         why = "it does not look; see `agents.py logs watchdog`"
     if why:
@@ -191,36 +309,69 @@ def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = Fals
 
 def _beats(operator: Operator) -> bool:
     """Has the watchdog looked since we asked for it?"""
-    from fleet.cli.view import heartbeat
-    from fleet.journal.locks import watchdog_holder
-
-    deadline = time.monotonic() + WATCHDOG_S
-    while time.monotonic() < deadline:
-        holder, beat = watchdog_holder(operator.house.state_dir), heartbeat(operator.house.state_dir)
-        if holder is not None and beat is not None and beat >= holder.since:
+    clock, path = operator.world.clock, operator.house.path("heartbeat")
+    deadline = clock.mono() + WATCHDOG_S
+    while clock.mono() < deadline:
+        holder, beat = operator.host.holder(), operator.world.disk.stat(path)
+        if holder is not None and beat is not None and beat.mtime_ns / 1e9 >= holder.since:
             return True
-        time.sleep(POLL_S / 2)
+        clock.sleep(POLL_S / 2)
     return False
 
 
-def _unattended(operator: Operator) -> bool:
-    from fleet.journal.locks import watchdog_holder
+def say_of_watchdog(operator: Operator, io: Io) -> None:
+    """What a verb that does not start the watchdog has found in its place."""
+    holder = operator.host.holder()
+    if holder is None:
+        io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
+    elif silence := _silence(operator):
+        said = f"the watchdog (process {holder.pid}) has not looked for {silence:.0f} s: nothing is healed"
+        io.warn(f"{said} until `agents.py restart watchdog` replaces it")
+    else:
+        _say_version(operator, io)
 
-    return watchdog_holder(operator.house.state_dir) is None
+
+def _silence(operator: Operator) -> float:
+    """For how many seconds the watchdog has not looked; 0.0 while that is no reason to worry."""
+    from fleet.cli.status import is_stale
+
+    beat = operator.world.disk.stat(operator.house.path("heartbeat"))
+    if beat is None:
+        return 0.0  # it begins, or its state was just taken away
+    age = operator.world.clock.wall() - beat.mtime_ns / 1e9
+    return age if is_stale(age, operator.fleet.watchdog.signal_interval) else 0.0
 
 
-def _is_up(results: dict[str, Done], spec: Spec) -> bool:
+def _say_version(operator: Operator, io: Io) -> None:
+    from fleet import __version__
+    from fleet.cli.view import view_in
+
+    runs = (view_in(operator.world.disk, operator.house.state_dir) or {}).get("version", "")
+    if runs not in {"", __version__}:
+        said = f"the watchdog runs version {runs}, this engine is {__version__}"
+        io.warn(f"{said}: `agents.py restart watchdog` mends that")
+
+
+def _is_up(results: dict[str, Result], spec: Spec) -> bool:
     done = results.get(spec.name)
-    return done is not None and (done.ok or done.why == "exists")
+    return done is not None and (done.ok or done.outcome is Outcome.EXISTS)
 
 
-def wait_ready(fleet: Fleet, specs: Sequence[Spec], timeout: float) -> dict[str, tuple[bool, str]]:
-    """Watch until each is ready, dead or out of time: name to (ready, what it is)."""
+def wait_ready(operator: Operator, specs: Sequence[Spec], timeout: float) -> dict[str, tuple[bool, str]]:
+    """Watch until each is ready, dead or out of time: name to (ready, what it is).
+
+    What was remembered against them is forgotten, as the watchdog was told to: an old verdict is no news.
+    """
     from fleet.cli.deputy import observer
+    from fleet.world.asks import forget
 
-    dog = observer(fleet, [s.name for s in specs])
+    fleet, time_is = operator.fleet, operator.world.clock
+    dog = observer(fleet, [s.name for s in specs], operator.world)
+    for spec in specs:
+        memory = dog.records.agent(spec.name, spec.session)
+        dog.mind.memories[spec.name] = forget(memory, dog.world.clock.wall(), window=False)
     states: dict[str, tuple[bool, str]] = {}
-    deadline = time.monotonic() + timeout
+    deadline = time_is.mono() + timeout
     waiting = {s.name for s in specs}
     while waiting:
         dog.tick()
@@ -229,23 +380,25 @@ def wait_ready(fleet: Fleet, specs: Sequence[Spec], timeout: float) -> dict[str,
             if verdict is None or seen is None:
                 continue
             gone = not seen.blind and (seen.pane is None or seen.pane.dead)
-            if verdict.memory.ready and not gone:
-                states[name] = (True, str(verdict.detail))
+            limit = verdict.memory.limit
+            if verdict.memory.fatal:
+                states[name] = (False, verdict.reason)
+            elif verdict.memory.ready and not gone:
+                ends = f" until {clock(limit.until)}" if limit and verdict.detail == "LIMITED" else ""
+                states[name] = (True, f"{verdict.detail}{ends}")
             elif gone:
                 states[name] = (_finished(fleet, name, seen), f"{verdict.reason}")
-            elif str(verdict.detail) == "ASKING" or verdict.memory.fatal:
+            elif verdict.detail == "ASKING":
                 states[name] = (False, verdict.reason)
         waiting -= set(states)
-        if time.monotonic() >= deadline:
+        if time_is.mono() >= deadline:
             break
         if waiting:
-            time.sleep(POLL_S)
+            time_is.sleep(POLL_S)
     for name in waiting:
         verdict = dog.mind.judged.get(name)
-        states[name] = (
-            False,
-            f"not ready after {timeout:.0f} s: {verdict.reason if verdict else 'not seen'}",
-        )
+        why = verdict.reason if verdict else "not seen"
+        states[name] = (False, f"not ready after {timeout:.0f} s: {why}")
     return states
 
 
@@ -259,33 +412,44 @@ def _finished(fleet: Fleet, name: str, seen: object) -> bool:
 def report(
     fleet: Fleet,
     specs: Sequence[Spec],
-    results: dict[str, Done],
+    results: dict[str, Result],
     states: dict[str, tuple[bool, str]],
     io: Io,
     *,
+    left: Mapping[str, tuple[Left, str, float | None]] | None = None,
     as_json: bool,
 ) -> int:
     """One line a member, and whether all is well."""
-    rows = []
+    from fleet.core.verbs_and_states import Told
+
+    rows: list[dict[str, Any]] = []
     fine = True
     for spec in specs:
+        if left and spec.name in left:
+            why, said, until = left[spec.name]
+            row = {"name": spec.name, "result": f"{why}", "ready": why == "finished", "detail": said}
+            rows.append(row | {"conversation": ""} | ({"until": until} if until else {}))
+            continue
         done = results[spec.name]
-        ready, what = states.get(spec.name, (done.ok or done.stale, done.why))
-        started = "started" if done.ok else "was running" if done.why == "exists" else "not started"
-        good = (done.ok or done.stale) and ready
+        fits = done.outcome in {Outcome.DONE, Outcome.EXISTS, Outcome.STALE}
+        ready, what = states.get(spec.name, (fits, done.why))
+        known = {Outcome.DONE: Told.STARTED, Outcome.EXISTS: Told.RUNNING}
+        started = known.get(done.outcome, Told.NOT_STARTED)
+        good = fits and ready
         fine = fine and good
         rows.append(
             {
                 "name": spec.name,
                 "result": started,
-                "ready": ready and started != "not started",
-                "detail": what or (done.why if done.why != "exists" else ""),
+                "ready": ready and started is not Told.NOT_STARTED,
+                "detail": what or done.why,
+                "conversation": talk(fleet, spec, done),
             }
         )
     if as_json:
         io.json({"ok": fine, "agents": rows})
         return 0 if fine else 1
-    table = [(r["name"], r["result"], "ready" if r["ready"] else "NOT READY", r["detail"]) for r in rows]
+    table = [(r["name"], r["result"], _word(r, left or ()), r["detail"]) for r in rows]
     if table:
         io.table(("name", "up", "", "detail"), table)
     if not fine:
@@ -293,12 +457,29 @@ def report(
     return 0 if fine else 1
 
 
-def _dry_run(operator: Operator, specs: Sequence[Spec], io: Io, *, as_json: bool) -> int:
+def _word(row: Mapping[str, Any], left: Collection[str]) -> str:
+    if row["name"] in left:
+        return ""
+    return "ready" if row["ready"] else "NOT READY"
+
+
+def _dry_run(
+    operator: Operator,
+    specs: Sequence[Spec],
+    left: Mapping[str, tuple[Left, str, float | None]],
+    io: Io,
+    *,
+    as_json: bool,
+) -> int:
     panes = operator.panes()
     rows = []
     for spec in specs:
         pane = panes.get(spec.session)
-        what = "start" if pane is None else "replace the dead pane" if pane.dead else "leave: it runs"
+        what = "start"
+        if pane is not None:
+            what = "replace the dead pane" if pane.dead else "leave: it runs"
+        if spec.name in left:
+            what = f"leave: it is {left[spec.name][0]}"
         rows.append({"name": spec.name, "session": spec.session, "would": what})
     if as_json:
         io.json({"plan": rows})

@@ -8,8 +8,8 @@ import platform
 import shutil
 import subprocess
 
-from fleet import __version__
-from fleet.cli.common import ENGINE, Io
+from fleet import __version__, engine
+from fleet.cli.common import Io
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     facts = {
         "version": __version__,
         "commit": commit(),
-        "engine": ENGINE,
+        "engine": engine.HOME,
         "python": platform.python_version(),
         "tmux": answer(["tmux", "-V"]).removeprefix("tmux ") or None,
     }
@@ -37,9 +37,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def commit() -> str | None:
     """The tag or commit of the engine's own checkout; None for a copy without history."""
-    if not os.path.exists(os.path.join(ENGINE, ".git")):
+    if not os.path.exists(os.path.join(engine.HOME, ".git")):
         return None
-    return answer(["git", "-C", ENGINE, "describe", "--tags", "--always", "--dirty"]) or None
+    return answer(["git", "-C", engine.HOME, "describe", "--tags", "--always", "--dirty"]) or None
 
 
 def answer(argv: list[str]) -> str:

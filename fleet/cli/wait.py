@@ -6,7 +6,8 @@ import argparse
 import time
 from typing import Any
 
-from fleet.cli.common import Fail, Io, load_fleet, seconds
+from fleet.cli.common import Fail, Io, running_fleet, seconds
+from fleet.core.text import closest
 
 POLL_S = 0.25
 
@@ -26,14 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from difflib import get_close_matches
-
     from fleet.cli.common import session_of
     from fleet.cli.status import gather
     from fleet.core.model import WATCHDOG
     from fleet.core.state import Detail, State
 
-    fleet = load_fleet(args, io)
+    fleet = running_fleet(args, io)
     for name in args.agent:
         session_of(fleet, name)
     if WATCHDOG in args.agent:
@@ -44,8 +43,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("--agent and --state go together", code=2)
     words = [*State, *Detail]
     if args.state and args.state.upper() not in words:
-        near = get_close_matches(args.state.upper(), words, 1)
-        meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(words)}"
+        near = closest(args.state, words)
+        meant = f"did you mean {near}?" if near else f"known: {', '.join(words)}"
         raise Fail(f"there is no state {args.state!r}; {meant}", code=2)
     if (args.phase or args.complete) and fleet.loop is None:
         raise Fail("this fleet has no [loop]", code=2)
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"there is no phase {args.phase!r}; known: {', '.join(ids)}", code=2)
     deadline = time.monotonic() + args.timeout if args.timeout else None
     while True:
-        facts = gather(fleet)
+        facts = gather(fleet.outline)
         there = _there(facts, args, ids)
         if there or (deadline is not None and time.monotonic() >= deadline):
             break

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -14,15 +15,20 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import ENGINE, Fail, Io, config_path
+from fleet import engine
+from fleet.cli.common import Fail, Io, config_path, require_trust
+from fleet.core.words import EventType
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
     from fleet.journal.locks import WatchdogLock
     from fleet.watchdog import Watchdog
+    from fleet.world.standing import Standing
     from fleet.world.waker import Waker
 
+SWEPT_S = 2.0  # a sweep of the state directory may go on for so long after it took the lock away
+SWEEP_LOOK_S = 0.25
 PATIENCE_S = (5.0, 300.0)  # after a fault of our own: wait, twice as long each time
 
 
@@ -37,12 +43,14 @@ def run(args: argparse.Namespace, io: Io) -> int:
     for name in [n for n in os.environ if n.startswith("AGENT_")]:
         del os.environ[name]  # one-off overrides are for one invocation, never for what lives on
     path = os.path.realpath(config_path(args, io))
-    fleet = _first(path, io)
+    standing = _first(path, io)
+    fleet = standing.fleet
     if args.observe:
         return _observe(fleet, io, once=args.once, as_json=args.json)
     from fleet.journal.locks import Held, WatchdogLock
+    from fleet.world import descriptors
 
-    os.umask(0o077)
+    descriptors.widen()
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
     lock = WatchdogLock(state_dir)
@@ -51,25 +59,28 @@ def run(args: argparse.Namespace, io: Io) -> int:
     except Held as held:
         raise Fail(f"a watchdog is at work already: {held}", hint="agents.py status") from None
     try:
-        return _Loop(fleet, path, lock, io).run(once=args.once)
+        return _Loop(standing, path, lock, io).run(once=args.once)
     finally:
         lock.release()
 
 
-def _first(path: str, io: Io) -> Fleet:
-    """The config as it is now. Started by a person it must be right; later, bad edits are survived."""
-    from fleet import config
+def _first(path: str, io: Io) -> Standing:
+    """The config in force. One that was killed goes on as it was, whatever the file is by now."""
+    from fleet.world.standing import attend
 
-    fleet = config.load(path)
-    for warning in fleet.warnings:
+    standing = attend(path)
+    for warning in standing.fleet.warnings:
         io.warn(warning)
-    return fleet
+    require_trust(standing.fleet)
+    if standing.cause:
+        io.warn(standing.sentence)
+    return standing
 
 
 class _Loop:
     """Tick, sleep, wake. The only place that catches everything."""
 
-    def __init__(self, fleet: Fleet, path: str, lock: WatchdogLock, io: Io) -> None:
+    def __init__(self, standing: Standing, path: str, lock: WatchdogLock, io: Io) -> None:
         from fleet import config
         from fleet.watchdog import Watchdog
         from fleet.world.control import ControlTmux
@@ -78,12 +89,15 @@ class _Loop:
         from fleet.world.keepsakes import KeepingDisk
         from fleet.world.loop import LoopKeeper
         from fleet.world.real import real_world
+        from fleet.world.reload import Reloader
         from fleet.world.server import server_of
         from fleet.world.waker import Waker
 
+        fleet = standing.fleet
         self.lock = lock
         self.path = path
-        self.homeless = False  # the state directory is a new one, not yet as the old one was
+        self.locked_out = ""  # why the state directory is not safe to use; empty if it is
+        self.homeless = 0.0  # until then (monotonic) what is missing of the state directory is written back
         self.io = io
         self.tmux = ControlTmux(server_of(fleet))
         state_dir = os.path.join(fleet.log_dir, "state")
@@ -91,7 +105,7 @@ class _Loop:
         world = real_world(fleet, self.tmux, self.disk)
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
-        teller = [sys.executable, os.path.join(ENGINE, "agents.py"), "notify", "run", "--config", path]
+        teller = engine.command("notify", "run", "--config", path)
         self.herald = Herald(teller, world.clock.mono)
         self.dog = Watchdog(
             world,
@@ -99,6 +113,9 @@ class _Loop:
             config.parse,
             govern=lambda w, house: LoopKeeper(w, house, self.jobs),
         )
+        self.reloader = self.dog.reloader = Reloader(world, path, config.parse)
+        self.reloader.prime(fleet, standing.text)
+        self.kept = b""  # what was last put down as good
         self.watched_jobs: set[str] = set()
         self.stop = ""
         self.hung_up = False
@@ -126,7 +143,8 @@ class _Loop:
                     break
                 self._sleep(delay)
         finally:
-            self.dog.close(self.stop or "done")
+            if not self.locked_out:
+                self.dog.close(self.stop or "done")
             self.herald.close()
             self.jobs.close()
             self.tmux.close()
@@ -134,15 +152,20 @@ class _Loop:
         return 0
 
     def _once(self) -> float:
-        if not self.lock.still_ours():
+        swept = not self.lock.still_ours()
+        if swept:
+            if self._planted():
+                return PATIENCE_S[0]
             self.stop = self._take_lock_again()
         if self.stop:
             return 0.0
         if self.homeless:
-            self._move_back_in()
+            self._move_back_in(swept=swept)
         hung_up, self.hung_up = self.hung_up, False  # only a look that came after it can tell what it meant
-        delay = self.dog.tick()
+        delay = min(self.dog.tick(), SWEEP_LOOK_S if self.homeless else math.inf)
         fleet = self.dog.reloader.fleet
+        if fleet is not None and self.reloader.good is not self.kept:
+            self._keep(fleet)
         self.herald.keep(wanted=fleet is not None and bool(fleet.notify))
         look = self.dog.last_look
         if look is None or look.server is None or fleet is None:
@@ -153,6 +176,23 @@ class _Loop:
             # the server that our session was in lives on without it: somebody closed it, and means us
             self.stop = "its session was closed"
         return delay
+
+    def _planted(self) -> bool:
+        """Another user could have put the new state directory there: nothing of it is read or written."""
+        from fleet.world.trust import untrusted
+
+        fault = untrusted(os.path.dirname(self.lock.path))
+        was, self.locked_out = self.locked_out, f"{fault}: {fault.fix}" if fault else ""
+        if self.locked_out and self.locked_out != was:
+            self.io.error(f"nothing is done until the state directory is safe: {self.locked_out}")
+        return bool(fault)
+
+    def _keep(self, fleet: Fleet) -> None:
+        """Put down what was taken in: verbs go on from it when the file cannot be used."""
+        from fleet.world.standing import keep
+
+        self.kept = self.reloader.good
+        keep(fleet, self.kept.decode())
 
     def _take_lock_again(self) -> str:
         """Somebody took it, or the state directory, away. If nobody else watches by now, we go on.
@@ -167,19 +207,22 @@ class _Loop:
             self.lock.retake()
         except (LockError, OSError) as error:
             return f"the lock file was taken away: {error}"
-        self.homeless = True
+        self.homeless = time.monotonic() + SWEPT_S
         return ""
 
-    def _move_back_in(self) -> None:
-        """The new state directory becomes what the old one was."""
+    def _move_back_in(self, *, swept: bool) -> None:
+        """The new state directory becomes what the old one was; who sweeps it may not be done yet."""
         from fleet.world.keepsakes import move_back_in
 
         fleet, house = self.dog.reloader.fleet, self.dog.house
         assert fleet is not None, "open() came first"
-        count = move_back_in(fleet, house, self.disk, self.tmux)
-        self.waker.reopen()
-        self.homeless = False
-        house.events.record("state.restored", reason=f"{count} files were written back")
+        count = move_back_in(fleet, house, self.dog.records, self.disk, self.tmux)
+        if count or swept:
+            self.waker.reopen()
+            self.homeless = time.monotonic() + SWEPT_S
+            house.events.record(EventType.STATE_RESTORED, reason=f"{count} files were written back")
+        elif time.monotonic() >= self.homeless:
+            self.homeless = 0.0
 
     def _sleep(self, delay: float) -> None:
         """Sleep, unless somebody dies, asks, or a file changes."""
@@ -218,7 +261,9 @@ class _Loop:
     def _report(self, fault: Exception) -> None:
         text = "".join(traceback.format_exception(fault))
         with contextlib.suppress(OSError):
-            self.dog.house.events.record("watchdog.step_failed", reason=repr(fault), trace=text[-4000:])
+            self.dog.house.events.record(
+                EventType.WATCHDOG_STEP_FAILED, reason=repr(fault), trace=text[-4000:]
+            )
         with contextlib.suppress(OSError):
             self.io.error(f"a tick failed and is tried again: {fault!r}")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.config.invocation import model_for, override
+from fleet.config.invocation import override
 from fleet.config.problems import ConfigError, Problem
-from fleet.config.source import find, here, load, parse
+from fleet.config.source import FILE_NAME, find, here, load, parse, text_of
 from fleet.core.model import Fleet
 
 __all__ = [
+    "FILE_NAME",
     "ConfigError",
     "Problem",
     "explain",
@@ -18,11 +19,11 @@ __all__ = [
     "here",
     "json_schema",
     "load",
-    "model_for",
     "override",
     "parse",
     "reference",
     "resolved",
+    "text_of",
 ]
 
 # What only `validate` and the documents need is not loaded by every other verb.

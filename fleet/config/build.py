@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from importlib import import_module
 from typing import Any, cast
 
 from fleet.config.keys import BY_SECTION
@@ -25,6 +23,7 @@ from fleet.core.model import (
     Watch,
     WatchdogSpec,
 )
+from fleet.core.standing import project_id
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
 _REMOTE = r"[^/]*:|[^/]+@[^/]+:"  # an address git understands, not a path of ours
@@ -42,12 +41,14 @@ class Build:
         report: Report,
         *,
         strict: bool,
+        ground: bool,
         is_file: Callable[[str], bool],
         profiles: Mapping[str, dict[str, Any]] | None,
     ) -> None:
         self.report = report
         self.reader = Reader(report, strict=strict)
         self.missing_file = report.error if strict else report.warn
+        self.no_ground = report.error if strict or ground else report.warn
         self.is_file = is_file
         self.document = document
         self.config_path = os.path.abspath(path)
@@ -80,7 +81,7 @@ class Build:
             session_prefix=self.prefix,
             log_dir=self.log_dir,
             tmux_socket=self.defaults["tmux_socket"] or f"ao-{self.prefix.rstrip('-_')}",
-            project_id=project_id(self.config_path, self.prefix),
+            project_id=project_id(os.path.realpath(self.config_path), self.prefix),
             watchdog=WatchdogSpec(**watchdog),
             backends=self.backends.made(),
             agents=agents,
@@ -143,7 +144,7 @@ class Build:
         if "env" in written:
             row["env"] = tuple((dict(self.defaults["env"]) | dict(row["env"])).items())
         self._prompt_is_clear(row, written, where)
-        self._backend_exists(row, where)
+        self._backend_exists(row, written, where)
         row["watch"] = self._watch(row, written)
         row["dir"] = self.path(row["dir"], (*where, "dir"))
         row["session"] = row["session"] or self.prefix + row["name"]
@@ -154,10 +155,12 @@ class Build:
             row["clone"] = self.path(row["clone"], (*where, "clone"))
         return AgentSpec(**row)
 
-    def _backend_exists(self, row: dict[str, Any], where: KeyPath) -> None:
+    def _backend_exists(self, row: dict[str, Any], written: dict[str, Any], where: KeyPath) -> None:
         name: str = row["backend"]
         backend = self.backends.get(name)
         if backend is not None:
+            if not backend.supports_resume and "resume" not in {*written, *self._written_defaults}:
+                row["resume"] = False
             if row["resume"] and not backend.supports_resume:
                 said = f'has no effect: the backend "{name}" cannot resume'
                 self.report.warn((*where, "resume"), said, "set supports_resume there, or drop it")
@@ -238,19 +241,3 @@ class Build:
 
 def _written(raw: Any) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
-
-
-def project_id(config_path: str, prefix: str) -> str:
-    """Stamped on every session, so that we never touch one of another project."""
-    identity = f"{os.path.realpath(config_path)}\0{prefix}"
-    return _sha256(identity.encode("utf-8", "surrogateescape"))[:16]
-
-
-def _sha256(data: bytes) -> str:
-    """By Python's own code where it can be had: hashlib first loads all of OpenSSL, which `status` feels."""
-    for module in ("_sha2", "_sha256"):  # since 3.12, before it
-        with suppress(ImportError):
-            return str(import_module(module).sha256(data).hexdigest())
-    from hashlib import sha256
-
-    return sha256(data).hexdigest()

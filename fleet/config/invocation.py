@@ -7,24 +7,16 @@ calls `override`: what it does follows from the file alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from fleet.config.problems import ConfigError, Problem, Report, nearest
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import AgentSpec, Fleet
-from fleet.core.record import replace
 
 _MODEL = "AGENT_MODEL_"
 _BACKEND = "AGENT_BACKEND_"
-
-
-def model_for(fleet: Fleet, agent: AgentSpec, phase_id: str | None) -> str:
-    """The model of an agent in a phase. A phase names roles; an agent without one goes by its name."""
-    if fleet.loop is None or agent.model_pinned:
-        return agent.model
-    phase = next((phase for phase in fleet.loop.phases if phase.id == phase_id), None)
-    return dict(phase.models).get(agent.role or agent.name, agent.model) if phase else agent.model
 
 
 class Override(NamedTuple):

@@ -12,7 +12,7 @@ WATCH = ("none", "heal", "heal+stall")
 _BACKEND_TEXT = (
     "How to start, feed and read one agent CLI. A table with the name of a shipped profile changes that "
     "profile key by key; any other name stands alone unless it inherits. Lists replace the inherited list, "
-    "env and screen are merged by key, patterns and dialogs by name."
+    "env and screen are merged by key, patterns, dialogs and texts by name."
 )
 
 SECTIONS: dict[str, tuple[str, str]] = {
@@ -32,6 +32,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "backend": ("[backend.NAME]", _BACKEND_TEXT),
     "backend.patterns": ("[[backend.NAME.patterns]]", "One thing the screen may show, and what it means."),
     "backend.dialogs": ("[[backend.NAME.dialogs]]", "A question that the CLI may open."),
+    "backend.texts": ("[[backend.NAME.texts]]", "A trait of how the CLI takes texts; all that match count."),
     "notify": ("[[notify]]", "One place to be told about changes of state."),
     "price": ('[price."MODEL"]', "US dollars per million tokens, over the shipped price table."),
 }
@@ -92,8 +93,10 @@ KEYS: tuple[Key, ...] = (
     Key("agent", "role", Type.STRING, "",
         "Which role prompt a loop agent gets: roles_dir/ROLE.md. Phase models and pings may name it.",
         '"builder"', check=s.label),
-    Key("agent", "resume", Type.FLAG, False,
-        "Continue the last conversation at a start, where the backend can.", "true", inherited=True),
+    Key("agent", "resume", Type.FLAG, True,
+        "Continue the last conversation at every start, where the backend can. A new one begins with a task "
+        "that is called for again, with `restart --fresh`, and where the old one cannot go on.",
+        "false", inherited=True),
     Key("agent", "resume_on_reset", Type.FLAG, True,
         "Wake it by itself when its usage limit ends; false leaves that to you.", "false", inherited=True),
     Key("agent", "enabled", Type.FLAG, True,
@@ -117,7 +120,9 @@ KEYS: tuple[Key, ...] = (
     Key("agent", "env_file", Type.PATH, "", "A file of KEY=VALUE lines, read at each start.", '".env"',
         inherited=True),
     Key("agent", "clone", Type.STRING, "",
-        "Make dir by cloning this when dir does not exist: a repository's path or address, or a directory.",
+        "Make dir by cloning this when dir does not exist: a repository's path or address, or a directory. "
+        "What takes no pushes (a work tree, a plain directory) is cloned by way of a bare repository "
+        "below log_dir.",
         '"."'),
 
     Key("agent.wake", "interval", Type.SECONDS, REQUIRED, "Time between two nudges.", "3600", s.positive),
@@ -217,6 +222,8 @@ KEYS: tuple[Key, ...] = (
     Key("backend", "prompt_delivery", Type.STRING, "arg",
         "arg: the prompt is an argument. ping: it is typed once the screen is up. exec: it is a file.",
         '"ping"', choices=("arg", "ping", "exec")),
+    Key("backend", "prompt_mark", Type.STRING, "",
+        "What stands before a prompt on the command line, so that none is taken for a flag.", '"--"'),
     Key("backend", "model_flag", Type.STRING, "--model '{model}'",
         "The flag that names the model; {model} is filled in.",
         "\"-m '{model}'\""),
@@ -267,8 +274,9 @@ KEYS: tuple[Key, ...] = (
         "The process a healthy pane runs. Empty: never restarted for running another program.", '"claude"'),
     Key("backend", "submit_key", Type.STRING, "Enter", "The key that submits what was typed.", '"C-m"',
         check=s.submit_key),
-    Key("backend", "quit_keys", Type.STRINGS, (), "Keys that ask the CLI to leave.", '["C-c", "C-c"]',
-        check=s.tmux_keys),
+    Key("backend", "clear_keys", Type.STRINGS, (),
+        "Keys that empty the composer. They take a text of ours back that cannot be submitted.",
+        '["C-e", "C-u"]', check=s.tmux_keys),
     Key("backend", "queues_input", Type.FLAG, False, "The CLI keeps what is typed while it works.", "true"),
     Key("backend", "connect_delay", Type.SECONDS, 12.0, "The longest wait for the screen before typing.",
         "12",
@@ -295,6 +303,8 @@ KEYS: tuple[Key, ...] = (
         "[{ name = \"busy\", state = \"working\", re = 'esc to interrupt' }]"),
     Key("backend", "dialogs", Type.TABLES, (), "Questions that the CLI may open.",
         "[{ name = \"trust\", re = 'Do you trust', key = \"Enter\" }]"),
+    Key("backend", "texts", Type.TABLES, (), "Texts that need care, so that they arrive as text.",
+        "[{ name = \"shell\", re = '\\A!', treat = \"refuse\", why = \"it would be run\" }]"),
     Key("backend", "screen", Type.WORDS, (), "Named expressions that tell the regions of the screen apart.",
         "{ composer = '^> (?P<draft>.*)$' }", check=s.landmarks, choices=LANDMARKS),
 
@@ -323,6 +333,19 @@ KEYS: tuple[Key, ...] = (
         '"Log in once by hand."'),
     Key("backend.dialogs", "fixture", Type.STRING, "", "The capture that proves it.", '"claude/trust.txt"'),
     Key("backend.dialogs", "version", Type.STRING, "", "The CLI release it was seen in.", '"2.1.197"'),
+
+    Key("backend.texts", "name", Type.STRING, REQUIRED, "What the rule is called.", '"shell"',
+        check=s.filled),
+    Key("backend.texts", "re", Type.REGEX, REQUIRED, "What is looked for in the text.", r"'\A!'",
+        check=s.filled),
+    Key("backend.texts", "treat", Type.STRING, REQUIRED,
+        "blank-before and blank-after add a blank, when-idle waits for the end of the turn, refuse says why.",
+        '"blank-before"', choices=("blank-before", "blank-after", "when-idle", "refuse")),
+    Key("backend.texts", "by", Type.STRING, "keys",
+        "For texts that are typed (keys), for a prompt on the command line (argument), or both.",
+        '"keys"', choices=("keys", "argument", "both")),
+    Key("backend.texts", "why", Type.STRING, "", "Why a text is refused.", '"it would be run"'),
+    Key("backend.texts", "version", Type.STRING, "", "The CLI release it was seen in.", '"2.1.325"'),
 
     Key("notify", "to", Type.STRING, REQUIRED,
         'command, desktop, or "url" for a service whose address stands in the variable url_env.', '"command"',

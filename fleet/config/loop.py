@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fleet.config.ground import handoff_is_grounded, plans_exist
 from fleet.config.problems import KeyPath, nearest
 from fleet.config.reader import DEFAULTS
 from fleet.core.model import AgentSpec, Gate, Handoff, Loop, OnComplete, Phase
@@ -49,6 +50,9 @@ def build_loop(build: Build, agents: tuple[AgentSpec, ...]) -> tuple[Loop | None
         done_nudge=row["done_nudge"],
         on_complete=_on_complete(build, row["on_complete"], agents),
     )
+    if row["handoff"] is not None:
+        handoff_is_grounded(build, row["handoff"], loop.handoff, agents)
+    plans_exist(build, loop, agents)
     return loop, row["log_tokens"]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from fleet.core.text import closest
+
 KeyPath = tuple[str | int, ...]
 _SHOWN = 40  # of a closed set: the keys of any table, but not a hundred agents
 
@@ -29,10 +31,14 @@ class Problem(NamedTuple):
 
 
 class ConfigError(Exception):
-    """The file cannot be used. Carries all that is wrong with it, not only the first fault."""
+    """The file cannot be used. Carries all that is wrong with it, not only the first fault.
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    `cause` is a word of core.standing: the file is missing, unreadable or broken.
+    """
+
+    def __init__(self, problems: Iterable[Problem], cause: str = "broken") -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
+        self.cause = cause
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
@@ -84,12 +90,8 @@ def spell(where: KeyPath) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The hint for a word that is not in a closed set."""
-    import difflib
-
     choices = sorted(known)
-    folded = {choice.lower(): choice for choice in choices}
-    close = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-    if close:
-        return f'did you mean "{folded[close[0]]}"?'
+    if meant := closest(word, choices):
+        return f'did you mean "{meant}"?'
     more = f" and {len(choices) - _SHOWN} more" if len(choices) > _SHOWN else ""
     return f"known: {', '.join(choices[:_SHOWN])}{more}" if choices else ""

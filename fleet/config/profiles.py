@@ -7,6 +7,7 @@ uses are read, because reading TOML is the dearest part of a start.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +16,19 @@ from fleet.config.keys import BY_SECTION
 from fleet.config.problems import ConfigError, KeyPath, Problem, Report, nearest, spell
 from fleet.config.reader import DEFAULTS, Reader
 from fleet.config.schema import NAME
-from fleet.core.model import Backend, Dialog, Pattern
+from fleet.core.model import Backend, Dialog, Pattern, TextRule
+from fleet.core.rules.outbox import OUR_WORDS
 
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "backends")
 
 # How an inherited value and a project's own are put together; any other key is simply replaced.
 _BY_KEY = ("env", "screen")
-_BY_NAME: dict[str, type[Pattern | Dialog]] = {"patterns": Pattern, "dialogs": Dialog}
+_TRAPS = ("limit_re", "fatal_re", "active_re")
+_BY_NAME: dict[str, type[Pattern | Dialog | TextRule]] = {
+    "patterns": Pattern,
+    "dialogs": Dialog,
+    "texts": TextRule,
+}
 
 
 def shipped_names(directory: str = SHIPPED) -> list[str]:
@@ -76,6 +83,7 @@ class Backends:
         """The backend of that name, or nothing when neither the file nor the engine has one."""
         if name not in self._made and (values := self._resolve(name, ())) is not None:
             self._made[name] = Backend(name=name, **values)
+            self._misreads(self._made[name])
         return self._made.get(name)
 
     def made(self) -> tuple[Backend, ...]:
@@ -85,6 +93,15 @@ class Backends:
     def known(self) -> set[str]:
         """All names that may be asked for."""
         return set(self._tables) | set(shipped_names() if self._profiles is None else self._profiles)
+
+    def _misreads(self, backend: Backend) -> None:
+        """What the watchdog types stands on the screen: it must not look like a banner."""
+        for key in (key for key in _TRAPS if self._tables.get(backend.name, {}).get(key)):
+            said = next((text for text in OUR_WORDS if re.search(getattr(backend, key), text)), "")
+            if said:
+                where = ("backend", backend.name, key)
+                hint = "make it narrower: what is typed stands on the screen, and would be taken for a banner"
+                self._reader.report.error(where, f'matches what the watchdog itself types: "{said}"', hint)
 
     def _resolve(self, name: str, heirs: tuple[str, ...]) -> dict[str, Any] | None:
         if name in self._values:

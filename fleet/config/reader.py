@@ -12,9 +12,11 @@ from fleet.config import schema
 from fleet.config.keys import BY_SECTION, SECTIONS
 from fleet.config.problems import KeyPath, Report, nearest
 from fleet.config.schema import REQUIRED, Key, Type, Wrong
+from fleet.core.text import closest
 
 _TYPE_NAMES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",
                dict: "a table"}  # fmt: skip
+_SHOWN = 40  # letters of a faulty string
 
 
 def _defaults() -> dict[str, dict[str, Any]]:
@@ -82,11 +84,9 @@ class Reader:
 
     def missing(self, key: Key, where: KeyPath, written: Iterable[str] = ()) -> None:
         """The key is not there; perhaps another one is that was meant for it."""
-        from difflib import get_close_matches
-
         strangers = [name for name in written if name not in BY_SECTION[key.section]]
-        meant = get_close_matches(key.name, strangers, n=1, cutoff=0.6)
-        hint = f'did you mean it by "{meant[0]}"?' if meant else f"write {key.name} = {key.example}"
+        meant = closest(key.name, strangers)
+        hint = f'did you mean it by "{meant}"?' if meant else f"write {key.name} = {key.example}"
         self.report.error((*where, key.name), f"is required: {key.text}", hint)
 
     def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> bool:
@@ -137,5 +137,6 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return f"{name} ({str(value).lower()})"
     if isinstance(value, str):
-        return f'{name} ("{value[:40]}{"..." if len(value) > 40 else ""}")'  # noqa: PLR2004
+        more = "..." if len(value) > _SHOWN else ""
+        return f'{name} ("{value[:_SHOWN]}{more}")'
     return f"{name} ({value})" if isinstance(value, int | float) and abs(value) < 10**40 else name

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fleet.config import toml
 from fleet.config.build import Build
 from fleet.config.problems import ConfigError, Problem, Report, placed
 from fleet.core.model import Fleet
-from fleet.core.record import replace
 
 FILE_NAME = "agents.toml"
 SIZE_CAP = 256 * 1024
 
 
 def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
-    """The config to use, and whether it is the fallback beside the launcher.
+    """The config to use, and whether it is the fallback beside the launcher, if that has a directory.
 
     A file that was named, or that is here but broken, is never passed over for another one.
     """
@@ -27,8 +27,8 @@ def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
     here = os.path.join(cwd, FILE_NAME)
     if os.path.lexists(here):
         return here, False
-    beside = os.path.join(os.path.realpath(launcher_dir), FILE_NAME)
-    if os.path.lexists(beside):
+    beside = os.path.join(os.path.realpath(launcher_dir), FILE_NAME) if launcher_dir else ""
+    if beside and os.path.lexists(beside):
         return beside, True
     raise ConfigError(
         [
@@ -36,10 +36,11 @@ def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
                 here,
                 None,
                 "",
-                "there is no config here, nor one beside agents.py",
+                "there is no config here" + (", nor one beside agents.py" if beside else ""),
                 "give --config PATH, or run: agents.py init",
             )
-        ]
+        ],
+        "missing",
     )
 
 
@@ -54,9 +55,12 @@ def here(given: str | None = None) -> str:
         raise ConfigError([gone]) from None
 
 
-def load(path: str, *, strict: bool = False) -> Fleet:
-    """The fleet that a file declares. Raises ConfigError with everything that is wrong."""
-    return parse(_text(path), path, strict=strict)
+def load(path: str, *, strict: bool = False, ground: bool = False) -> Fleet:
+    """The fleet that a file declares. Raises ConfigError with everything that is wrong.
+
+    With `ground` also for a repository that the loop stands on and that is not there.
+    """
+    return parse(text_of(path), path, strict=strict, ground=ground)
 
 
 def parse(
@@ -64,13 +68,15 @@ def parse(
     path: str,
     *,
     strict: bool = False,
+    ground: bool = False,
     is_file: Callable[[str], bool] = os.path.isfile,
     profiles: Mapping[str, dict[str, Any]] | None = None,
 ) -> Fleet:
     """The same for a text that was already read; `profiles` stand in for the shipped ones."""
     document, text = toml.read(text, path)
     report = Report()
-    fleet = Build(document, path, report, strict=strict, is_file=is_file, profiles=profiles).fleet()
+    build = Build(document, path, report, strict=strict, ground=ground, is_file=is_file, profiles=profiles)
+    fleet = build.fleet()
     lines = toml.Lines(text, document)
     if report.errors:
         raise ConfigError(placed(report.errors, path, lines))
@@ -79,13 +85,13 @@ def parse(
     return fleet
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
     """The bytes of a regular file of sane size, as text; a pipe or a device must not block us."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise _unreadable(
-            path, "there is no such file", "give --config PATH, or run: agents.py init"
+            path, "there is no such file", "give --config PATH, or run: agents.py init", cause="missing"
         ) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -112,5 +118,5 @@ def _text(path: str) -> str:
         raise ConfigError([Problem(path, line, "", "is not valid UTF-8", "save the file as UTF-8")]) from None
 
 
-def _unreadable(path: str, text: str, hint: str = "") -> ConfigError:
-    return ConfigError([Problem(path, None, "", text, hint)])
+def _unreadable(path: str, text: str, hint: str = "", *, cause: str = "unreadable") -> ConfigError:
+    return ConfigError([Problem(path, None, "", text, hint)], cause)

@@ -79,7 +79,7 @@ def read(text: str, path: str) -> tuple[dict[str, Any], str]:
 def _syntax_error(error: Exception, parsed: str, written: str, path: str) -> ConfigError:
     """One problem for the parser's complaint, with the line as the user sees it."""
     if isinstance(error, RecursionError):
-        return ConfigError([Problem(path, None, "", "lists and tables are nested too deeply")])
+        return ConfigError([Problem(path, None, "", "lists, tables or dotted keys are nested too deeply")])
     said = str(error)
     line: int | None = None
     if place := re.search(_PLACE, said):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleet.core.model import TextRule
 from fleet.core.seen import PaneRef
 
 
@@ -51,6 +52,7 @@ class Paste:
     message: str  # id in the outbox
     cause: str
     expects: str = ""  # the program that must be in the pane; empty: any
+    rules: tuple[TextRule, ...] = ()  # what its CLI wants around a text
 
 
 @dataclass(frozen=True, slots=True)

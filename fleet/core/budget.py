@@ -9,9 +9,9 @@ Clean exits have a tally of their own; our own stops have none.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from fleet.core.memory import AgentMemory
-from fleet.core.record import replace
 
 BASE_S = 10.0
 CAP_S = 600.0
@@ -39,7 +39,8 @@ def count_end(memory: AgentMemory, now: float, *, clean: bool, run: str) -> tupl
     if not flapping and (recent >= WINDOW_ENDS or len(tally) >= DAY_ENDS):
         flapping = now
         span = "15 minutes" if recent >= WINDOW_ENDS else "24 hours"
-        flapped = f"{max(recent, len(tally) if span != '15 minutes' else 0)} ends within {span}"
+        ends = recent if span == "15 minutes" else max(recent, len(tally))
+        flapped = f"{ends} ends within {span}"
     if flapping:
         delay = FLAPPING_STEP_S if now - flapping < FLAPPING_HOUR_S else FLAPPING_HOUR_S
     else:

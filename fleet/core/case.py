@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fleet.core.actions import Action
 from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
-from fleet.core.record import dataclass
 from fleet.core.seen import PaneView, Posted, Reading
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,6 @@ class ProcView:
     shell_only: bool = False  # nothing but a shell
     busy: bool = False  # used the processor or has children at work since the last look
     measured: bool = True  # there was a last look to compare with; until then `busy` means nothing
-    stopped: bool = False  # somebody froze it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Intent:
     paused: bool = False
     frozen: bool = False
     held_by: str = ""  # a verb at work on it right now
+    until: float = 0.0  # wall: when its pause ends by itself; 0.0: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class AgentSeen:
     left: str = ""  # without a pane: the run they belong to, if not the one we saw last
     intent: Intent = Intent()
     working: bool | None = None  # what a structured source says; None: none speaks
+    answered: bool = False  # it says that the model itself ended the last turn
     heard_at: float = 0.0  # wall: when it said so
     heard_from: str = ""
     model: str = ""  # which model really answers, where a source tells
@@ -53,13 +56,15 @@ class AgentSeen:
     limit: Limit | None = None  # a structured source reported a limit
     receipt: float = 0.0  # wall: newest prompt a structured source saw arrive
     receipt_text: str = ""  # and how it begins, where the source tells
+    prompts: tuple[tuple[float, str], ...] = ()  # wall and beginning of the newest of them
+    preparing: bool = False  # its preamble has not ended
+    launched: float = 0.0  # steady: when its preamble had ended; 0: it has none
     mailbox: bool = False  # its server answers: a message can be posted there
     posted: tuple[tuple[str, Posted], ...] = ()  # by message id: what became of those that were
     transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
     last_words: str = ""  # the end of a dead pane's screen
     auth_failed: str = ""
     server_lost: bool = False
-    resumable: bool = False  # a conversation id is on record
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,5 +123,5 @@ class Verdict:
     detail: Detail | None = None
     memory: AgentMemory | None = None
     wake_at: float | None = None  # steady: look again not later than this
-    events: tuple[tuple[str, str], ...] = ()  # (event type, reason)
+    events: tuple[tuple[EventType, str], ...] = ()  # with its reason
     finished: tuple[Message, ...] = ()  # messages whose receipt is final

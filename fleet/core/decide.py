@@ -8,18 +8,20 @@ one rung at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from fleet.core.actions import Action
 from fleet.core.case import Case, Verdict
+from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import ServiceSpec
-from fleet.core.record import dataclass, replace
 from fleet.core.remember import remember
 from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
 from fleet.core.rules.limits import limits, noted
+from fleet.core.rules.outbox import of_this_phase
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
@@ -31,6 +33,7 @@ from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 Rule = Callable[[Case], Verdict | None]
 SIGHT = "sight"  # who decides when every rule is silent
@@ -99,16 +102,21 @@ class Judgement:
     action: Action | None = None
     wake_at: float | None = None
     trace: tuple[tuple[str, str], ...] = ()
-    events: tuple[tuple[str, str], ...] = ()
+    events: tuple[tuple[EventType, str], ...] = ()
     finished: tuple[Message, ...] = ()
 
 
 def judge(case: Case) -> Judgement:
     """Ask the rules in their order."""
+    case = weigh(case)
     memory, events = remember(case)
     if memory is not case.memory:
         case = replace(case, memory=memory)
     told = list(events)
+    memory, stale = of_this_phase(memory, case.loop.phase)
+    if stale:
+        case = replace(case, memory=memory)
+        told += [(EventType.MESSAGE_WITHDRAWN, f"{m.id}: phase {m.phase} is over") for m in stale]
     trace: list[tuple[str, str]] = []
     finished: list[Message] = []
     wakes: list[float] = []

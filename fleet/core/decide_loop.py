@@ -11,6 +11,7 @@ from fleet.core.model import Fleet
 from fleet.core.rules.complete import complete, not_complete
 from fleet.core.rules.handoff import handoff
 from fleet.core.rules.phases import advance, locate
+from fleet.core.words import EventType
 
 
 def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) -> LoopPlan:
@@ -23,6 +24,8 @@ def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) ->
     still = tuple(p for p in memory.unsent if p.id not in seen.taken and p.agent in agents)
     draft.remember(unsent=still)
     place = locate(draft)
+    if place is not None:
+        draft.remember(unsent=tuple(p for p in still if p.phase in {"", place.id}))
     ended = place is not None and place.complete
     handoff(draft, quiet=ended)
     if place is not None:
@@ -45,6 +48,7 @@ def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) ->
         pings=draft.memory.unsent,
         notes=tuple(draft.notes),
         problems=tuple(draft.problems),
+        stays=draft.held,
         wake_at=min(draft.wakes, default=None),
     )
 
@@ -54,6 +58,6 @@ def _report_hold(draft: Draft) -> None:
     if draft.held:
         draft.problems.append(draft.held)
         if draft.held != draft.memory.held:
-            draft.note("phase.held", draft.held)
+            draft.note(EventType.PHASE_HELD, draft.held)
     if draft.held != draft.memory.held:
         draft.remember(held=draft.held)

@@ -11,10 +11,9 @@ Every change makes a new generation; whoever acts on one can see that it was ove
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
-
-from fleet.core.record import dataclass, field, replace
 
 
 class Want(StrEnum):
@@ -42,6 +41,15 @@ class Entry:
     paused: bool = False  # supervised, but nothing is typed into it
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
+    until: float = 0.0  # wall: when a pause ends by itself; 0.0: never
+
+    def left_alone(self, wall: float) -> bool:
+        """Is it paused or frozen at that time?"""
+        return (self.paused or self.frozen) and not self.over(wall)
+
+    def over(self, wall: float) -> bool:
+        """Has a pause come to its end, and nobody has taken it back yet?"""
+        return (self.paused or self.frozen) and 0.0 < self.until <= wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +68,17 @@ class Desired:
         """A new generation in which these names have these values; other values stay."""
         new = dict(self.entries)
         for name in names:
-            new[name] = replace(new.get(name, Entry()), **changes)
+            entry = replace(new.get(name, Entry()), **changes)
+            new[name] = entry if entry.paused or entry.frozen else replace(entry, until=0.0)
         return Desired(self.generation + 1, new)
 
-    def without(self, names: Iterable[str]) -> Desired:
-        """A new generation that knows nothing of these names."""
-        gone = frozenset(names)
-        return Desired(self.generation + 1, {n: e for n, e in self.entries.items() if n not in gone})
+    def pauses_over(self, wall: float) -> tuple[str, ...]:
+        """Whose pause has ended by itself."""
+        return tuple(name for name, entry in self.entries.items() if entry.over(wall))
+
+    def end_pauses(self, names: Iterable[str], wall: float) -> Desired:
+        """A new generation in which those of the names whose pause is over go on; others stay as they are."""
+        return self.set(frozenset(names) & frozenset(self.pauses_over(wall)), paused=False, frozen=False)
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
@@ -87,6 +99,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     """Only what differs from a plain `up`."""
     made: dict[str, Any] = {"want": entry.want.value}
     made |= {key: True for key in ("paused", "frozen") if getattr(entry, key)}
+    if entry.until:
+        made["until"] = entry.until
     if entry.hold:
         hold = entry.hold
         made["hold"] = {"pid": hold.pid, "start": hold.start, "until": hold.until, "why": hold.why}
@@ -100,6 +114,7 @@ def _entry(data: Mapping[str, Any]) -> Entry:
         paused=bool(data.get("paused")),
         frozen=bool(data.get("frozen")),
         hold=_hold(hold) if hold else None,
+        until=float(data.get("until", 0.0)),
     )
 
 

@@ -7,11 +7,11 @@ each question counts. A level that is told again and again (a registry, a server
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fleet.core.record import replace
 from fleet.core.seen import Signal, SignalKind
 
+PROMPTS = 16  # that are remembered: several may arrive between two looks
 SAME_S = 30.0  # two sources that report a limit within this time speak of the same one
 
 _WORKS = {
@@ -25,6 +25,7 @@ _WORKS = {
     SignalKind.AUTH_FAILED: False,
     SignalKind.CONTEXT_FULL: False,
 }
+_SAME_TURN = frozenset({SignalKind.TURN_ENDED, SignalKind.ASKED})  # these say nothing of how a turn went
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,22 @@ class Heard:
     at: float = 0.0  # of `working`
     source: str = ""  # who said so
     asked: str = ""  # a question is open
+    answered: float = 0.0  # the model itself ended a turn
+    troubled: float = 0.0  # a turn began, or ended in anything else
     limit: Signal | None = None  # the last turn ended in a usage limit
     auth: str = ""  # the last turn ended because the credentials were refused
     receipt: float = 0.0
     prompt: str = ""  # the beginning of the prompt that arrived then
+    prompts: tuple[tuple[float, str], ...] = ()  # the newest of them, oldest first
     conversation: str = ""
     conversation_at: float = 0.0
     model: str = ""
     model_at: float = 0.0
+
+    @property
+    def own_words(self) -> bool:
+        """Did the model itself end the last turn? Then no notice of the CLI stands at its end."""
+        return 0.0 < self.troubled <= self.answered
 
 
 def fold(heard: Heard, signals: Iterable[Signal]) -> Heard:
@@ -58,12 +67,18 @@ def _one(heard: Heard, signal: Signal) -> Heard:
         heard = replace(heard, conversation=signal.session_id, conversation_at=at)
     if kind is SignalKind.MODEL and at >= heard.model_at:
         return replace(heard, model=signal.text, model_at=at)
-    if kind is SignalKind.PROMPT_TAKEN and at > heard.receipt:
-        heard = replace(heard, receipt=at, prompt=signal.text)
+    if kind is SignalKind.PROMPT_TAKEN:
+        heard = replace(heard, prompts=(*heard.prompts, (at, signal.text))[-PROMPTS:])
+        if at > heard.receipt:
+            heard = replace(heard, receipt=at, prompt=signal.text)
     if kind is SignalKind.LIMIT_HIT and heard.limit is not None:
         signal = _more_exact(heard.limit, signal)
         if at < heard.at and signal.at == heard.limit.at:
             return replace(heard, limit=signal)
+    if kind is SignalKind.ANSWERED:
+        return replace(heard, answered=max(at, heard.answered))
+    if kind not in _SAME_TURN and at > heard.troubled and kind in _WORKS:
+        heard = replace(heard, troubled=at)
     works = _WORKS.get(kind)
     if works is None or at < heard.at:
         return heard
@@ -87,5 +102,5 @@ def _more_exact(known: Signal, told: Signal) -> Signal:
 
 
 def _unless_turned(limit: Signal | None, kind: SignalKind) -> Signal | None:
-    """A turn's end after its limit is the same turn; anything that begins or fails is another."""
-    return limit if kind is SignalKind.TURN_ENDED else None
+    """A turn's end after its limit is the same turn, and so is the limit's own menu; the rest is another."""
+    return limit if kind in _SAME_TURN else None

@@ -35,11 +35,3 @@ def continue_line(phase: str = "") -> str:
         "Your session was restarted and resumed."
         f"{where} Look at the files and the git log again, they may have moved on; then carry on."
     )
-
-
-def nudge_line(phase: str, status: str) -> str:
-    """Asked once a phase of an agent that went quiet: built, perhaps, and not marked."""
-    return (
-        f"Nothing has happened in phase {phase} for a while. If everything its plan asks for is true, say so"
-        f" in {status} the way your instructions describe, and commit; otherwise go on with what is missing."
-    )

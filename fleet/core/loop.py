@@ -7,12 +7,12 @@ mended by looking again, and nothing here needs to be undone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.core.done import Done
 from fleet.core.model import Fleet, Gate, Loop
-from fleet.core.record import replace
+from fleet.core.words import EventType
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 TOLD_CAP = 200  # gate failures remembered as told
@@ -54,6 +54,8 @@ class Commit:
     subject: str
     at: int = 0  # author time: survives a rebase
     new: bool = True  # False: on the side that history left behind
+    parents: tuple[str, ...] = ()
+    same: bool = False  # git found the same change on the other side, under another hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,22 @@ class InboxView:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeView:
+    """What the work tree holds beside its commit, as two fingerprints; both empty: nothing."""
+
+    head: str
+    tracked: str = ""
+    untracked: str = ""
+    at: float = 0.0  # wall
+
+    @property
+    def key(self) -> str:
+        """The commit, and what else there is."""
+        more = f"{self.tracked}.{self.untracked}"
+        return self.head if more == "." else f"{self.head}+{more}"
+
+
+@dataclass(frozen=True, slots=True)
 class GitView:
     """What the repository shows. `tip` is the watched ref, `head` the work tree's commit."""
 
@@ -87,11 +105,16 @@ class GitView:
     history: History | None = None
     fetched: bool = False  # a fetch has just ended ...
     fetch_trouble: str = ""  # ... and this is why it failed
+    fetch_lock: str = ""  # ... or the lock file that another git holds, or left behind
+    tree: TreeView | None = None  # the state of the work tree, as it was last asked for
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What one gate said about one commit. `print` ties it to the gate as it was declared."""
+    """What one gate said about one commit and work tree.
+
+    `print` ties it to the gate as it was declared, `begun` to this go at the phase.
+    """
 
     phase: str
     gate: int
@@ -103,6 +126,8 @@ class GateResult:
     at: float = 0.0
     seconds: float = 0.0
     value: float | None = None
+    begun: float = 0.0
+    moved: bool = False  # the work tree changed while it ran: this says nothing of any state
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +158,7 @@ class Ping:
     agent: str
     text: str
     kind: str  # claim, review, inbox-<n>, gate: of one kind only the newest matters
+    phase: str = ""  # the phase it was made for: it is not news in another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,8 @@ class LoopMemory:
     told: tuple[str, ...] = ()  # gate failures already told
     fetch_at: float = 0.0  # wall: not before
     fetch_trouble: str = ""
+    locked: int = 0  # fetches in a row that met a lock
+    ref: str = ""  # the ref that is watched
     ending: float = 0.0  # wall: since when we wait for the loops to end
     task: str = ""  # the trigger that the on_complete task runs for
     held: str = ""  # reported already
@@ -175,7 +203,7 @@ class LoopMemory:
 class Note:
     """An event for the record."""
 
-    type: str
+    type: EventType
     reason: str
     facts: tuple[tuple[str, str | float], ...] = ()
 
@@ -213,7 +241,7 @@ class ConsumeTrigger:
 
 @dataclass(frozen=True, slots=True)
 class RunGate:
-    """Run one gate as a child; its result is kept under (phase, gate, print, key)."""
+    """Run one gate as a child; its result is kept under (phase, gate, print, key, begun)."""
 
     phase: str
     index: int
@@ -223,6 +251,15 @@ class RunGate:
     since: str = ""  # review: commits before this one do not count
     tip: str = ""
     baseline: float | None = None
+    begun: float = 0.0  # wall: when the phase began
+    tree: TreeView | None = None  # what it is run on; None where that does not matter
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtTree:
+    """Ask for the state of the work tree, in a child."""
+
+    repo: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +285,7 @@ class Cancel:
     job: str
 
 
-Step = Cancel | Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | Fetch | ReadHistory
+Step = Cancel | Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | LookAtTree | Fetch | ReadHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +304,7 @@ class LoopPlan:
     phase: str = ""
     complete: bool = False
     held: str = ""
+    stays: str = ""  # why it does not move, also where its agents go on
     state: str = ""  # one line for `status`
     keep_runs: bool = False
     steps: tuple[Step, ...] = ()
@@ -299,7 +337,7 @@ class Draft:
         """The watched commit, as far as it is known."""
         return self.seen.git.tip if self.seen.git else ""
 
-    def note(self, type_: str, reason: str, **facts: str | float) -> None:
+    def note(self, type_: EventType, reason: str, **facts: str | float) -> None:
         """Put an event on the record."""
         self.notes.append(Note(type_, reason, tuple(facts.items())))
 
@@ -309,5 +347,6 @@ class Draft:
 
     def ping(self, ping: Ping) -> None:
         """Send it. Of two that say the same kind of thing to the same agent only the newer is worth it."""
+        ping = replace(ping, phase=self.seen.place.id if self.seen.place else "")
         others = (p for p in self.memory.unsent if (p.agent, p.kind) != (ping.agent, ping.kind))
         self.remember(unsent=(*others, ping))

@@ -7,9 +7,9 @@ Instants that the outside world named (a reset time, a WAITING-UNTIL) are on the
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from fleet.core.record import dataclass, replace
 from fleet.core.seen import PaneRef
 
 
@@ -40,6 +40,9 @@ class Run:
     print: str = ""  # fingerprint of the declaration it was started from: drift is a difference
     why: str = ""
     server: str = ""  # the address of its own server, where we chose one
+    told: str = ""  # the phase whose kickoff this conversation has been given
+    brief: str = ""  # digest of the kickoff that its conversation holds
+    origin: str = ""  # whose environment it was given: core/environment.py
 
 
 FOLDED_AT = 150  # characters
@@ -74,11 +77,28 @@ class Message:
     why: str = ""
     posted: bool = False  # it went to the CLI's server; `at_wall` and the id make its name there
     pasted: bool = False  # tmux took the text, or may have; a watchdog that died first leaves it False
+    phase: str = ""  # of a ping: the phase it was made for; it is not typed in another one
+    clean: bool = False  # the composer was seen empty before it was typed
+    clears: int = 0  # how often we tried to take our text back
+    idle: bool = False  # not while the agent works: what the CLI queues it would take for a command
 
     @property
     def folds(self) -> bool:
         """Composers show a long or many-lined paste as a placeholder."""
         return bool(self.file) or "\n" in self.text or len(self.text) > FOLDED_AT
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Something bad that a screen says, and where it stands: that tells it from the same words said anew."""
+
+    state: str  # what the screen says with it
+    line: str
+    above: str = ""  # the lines right above it, without digits and spinners
+    until: float | None = None  # wall: the end that it named when it was first seen
+    since: float = 0.0  # steady: when it was first seen there
+    floor: int = 0  # lines below it when it was first seen there
+    below: int = 0  # the most lines that were ever below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +113,7 @@ class Limit:
     probes: int = 0
     probed: float = 0.0  # steady time of the last probe, 0 before the first
     clear_seen: float = 0.0  # steady time at which the banner was first seen gone
-    named: float = 0.0  # wall: the end that its banner named, whatever a person said since; 0: none
+    named: float = 0.0  # wall: the end that its banner named, slack and all; a window may end before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +151,14 @@ class AgentMemory:
     flapping: float = 0.0  # steady: since when, 0 if not
     fatal: str = ""
     fix: str = ""
+    pardoned_at: float = 0.0  # wall: the newest `reset`; what a source said before it proves nothing either
     pardoned: str = ""  # run whose end a `reset` has forgiven: how it ended proves nothing any more
 
     limit: Limit | None = None
     limit_hint: float = 0.0  # steady: first look at a banner; armed at the second
+    words: Words | None = None  # the newest accusation on its screen, while it stands there
+    dealt: tuple[Words, ...] = ()  # those that had their consequence, while they stand there
+    said: tuple[str, ...] = ()  # the last texts that we typed into this run: never evidence
 
     quiet_since: float = 0.0  # steady: last sign of work
     content: str = ""  # hash of the content last seen
@@ -157,8 +181,10 @@ class AgentMemory:
     woke: float = 0.0  # steady
     nudged: str = ""  # phase whose done marker was asked for
     bad_resumes: int = 0
+    afresh: bool = False  # its conversation cannot go on: the next start begins a new one
     task: str = ""  # the completion this task was last run for
     task_due: bool = False  # and whether that run is still to be made
+    finished: str = ""  # run of a task that came to its end by itself, with exit code 0
 
     outbox: tuple[Message, ...] = ()
     typed: tuple[float, ...] = ()  # steady: when we last typed of our own accord
@@ -180,4 +206,3 @@ class FleetMemory:
     server_started: int = 0
     server_lost: float = 0.0  # steady
     heals: tuple[float, ...] = ()  # steady: unplanned starts of the last hour, the whole fleet
-    config_sum: str = ""

@@ -6,12 +6,15 @@ Paths are absolute strings. Durations are seconds. Names are already allow-liste
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.core.record import dataclass, field
+from fleet.core.outline import Member, Outline
 
 Delivery = Literal["arg", "ping", "exec"]
 MessageDelivery = Literal["keys", "server"]
+Treat = Literal["blank-before", "blank-after", "when-idle", "refuse"]
+TextWay = Literal["keys", "argument", "both"]
 Kind = Literal["loop", "persistent", "task"]
 Watch = Literal["none", "heal", "heal+stall"]
 
@@ -19,9 +22,9 @@ Watch = Literal["none", "heal", "heal+stall"]
 # transcript readers. What stands behind each is in backends and transcripts; tests hold the two together.
 REGIONS = ("live", "notice", "status", "footer", "composer", "box", "dialog", "opening", "end")
 LANDMARKS = (
-    "aside", "bar", "close", "composer", "echo", "folded", "header", "hint", "inside", "margin", "notice",
-    "open", "option", "output", "overlay", "placeholder", "queued", "said", "status", "summary", "tool",
-    "user",
+    "aside", "bar", "close", "commands", "composer", "echo", "folded", "header", "hint", "inside", "margin",
+    "notice", "open", "option", "output", "overlay", "placeholder", "queued", "said", "status", "summary",
+    "tool", "user",
 )  # fmt: skip
 SIGNALS = ("hooks", "registry", "transcript", "rollout", "notify", "server", "screen")
 TRANSCRIPTS = ("claude", "codex", "opencode")
@@ -40,6 +43,18 @@ class Pattern:
     unless: str = ""  # a second expression that, matching the same line, takes the verdict back
     fixture: str = ""  # the capture that proves it
     version: str = ""  # the CLI release it was seen in
+
+
+@dataclass(frozen=True, slots=True)
+class TextRule:
+    """One trait of how a CLI takes texts: what matches `re` is treated so. All that match count."""
+
+    name: str
+    re: str
+    treat: Treat
+    by: TextWay = "keys"
+    why: str = ""  # in one sentence, for whoever sent it
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +77,12 @@ class Backend:
     bin: str
     flags: str = ""
     prompt_delivery: Delivery = "arg"
+    prompt_mark: str = ""  # stands before a prompt that is an argument: what follows is no flag
     remote_control: bool = False
     supports_resume: bool = False
     process_name: str = ""  # empty opts out of backend-mismatch healing
     submit_key: str = "Enter"
-    quit_keys: tuple[str, ...] = ()
+    clear_keys: tuple[str, ...] = ()  # pressed once or more, they empty its composer
     stall_idle: float = 300.0
     active_re: str = ""
     limit_re: str = ""
@@ -98,6 +114,7 @@ class Backend:
     version: str = ""  # the CLI release the profile was proved against
     patterns: tuple[Pattern, ...] = ()
     dialogs: tuple[Dialog, ...] = ()
+    texts: tuple[TextRule, ...] = ()
     screen: tuple[tuple[str, str], ...] = ()  # named regexes for the regions (composer, chrome, ...)
 
     @property
@@ -136,7 +153,7 @@ class AgentSpec:
     watch: Watch
     model: str = ""
     role: str = ""
-    resume: bool = False
+    resume: bool = True
     enabled: bool = True
     wake: Wake | None = None
     prompt: str = ""
@@ -245,6 +262,7 @@ NOTICES = {
     "fatal": True,
     "asking": True,
     "flapping": True,
+    "held": True,
     "complete": True,
     "stale": True,
     "degraded": True,
@@ -324,3 +342,23 @@ class Fleet:
     def watchdog_session(self) -> str:
         """The session that runs the supervisor."""
         return f"{self.session_prefix}{WATCHDOG}"
+
+    @property
+    def outline(self) -> Outline:
+        """What showing it takes."""
+        return Outline(
+            config_path=self.config_path,
+            session_prefix=self.session_prefix,
+            log_dir=self.log_dir,
+            tmux_socket=self.tmux_socket,
+            project_id=self.project_id,
+            watchdog_session=self.watchdog_session,
+            signal_interval=self.watchdog.signal_interval,
+            agents=tuple(
+                Member(a.name, a.session, a.kind, a.watch, a.enabled, a.role, a.backend, a.model)
+                for a in self.agents
+            ),
+            services=tuple(Member(s.name, s.session, "service", s.watch, s.enabled) for s in self.services),
+            state_file=self.loop.state_file if self.loop else "",
+            phases=tuple(p.id for p in self.loop.phases) if self.loop else (),
+        )

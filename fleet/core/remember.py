@@ -6,13 +6,15 @@ ended. What follows from them is for the rules.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core import budget
 from fleet.core.case import Case
 from fleet.core.memory import AgentMemory, Message, Run, Status
-from fleet.core.model import ServiceSpec
-from fleet.core.record import replace
+from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 READY_STATES = frozenset(
     {
@@ -30,9 +32,11 @@ QUARREL_S = 30.0  # a source may lag this far behind the screen before that mean
 SETTLED_S = 0.3  # a program that lives this long has got past exec
 SERVICE_READY_S = 1.0
 ECHO_S = 3.0  # after our own typing a change on the screen is our echo, not work
+BOOTED_S = 90.0  # a run that ended unseen, longer after its start, may have been well: it did not die of that
+HORIZON_S = 8 * 86_400.0  # the longest limit window that is believed, however it was named
 REAP_S = 3.0  # how long an exit status may be missing before we do without
 
-Event = tuple[str, str]
+Event = tuple[EventType, str]
 
 
 def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
@@ -41,6 +45,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     if seen.blind:
         return memory, ()
     events: list[Event] = []
+    memory = _believable(memory, case.now.wall)
     pane = seen.pane
     if pane is not None and not pane.dead:
         if pane.ref.run != memory.seen_run:
@@ -58,10 +63,20 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     return memory, tuple(events)
 
 
+def _believable(memory: AgentMemory, wall: float) -> AgentMemory:
+    """No window is armed beyond the horizon: one that ends later was armed before the clock was set back."""
+    limit = memory.limit
+    if limit is None or limit.until - wall <= HORIZON_S:
+        return memory
+    return replace(memory, limit=replace(limit, until=wall, named=0.0))
+
+
 def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     """A run we have not seen before: everything that was about the old one is void."""
     steady = case.news_at
-    age = min(max(0.0, case.now.wall - pane.created), 3600.0)
+    known = memory.run is not None and memory.run.id == pane.ref.run
+    born = memory.run.started if memory.run is not None and known else 0.0  # tmux knows whole seconds only
+    age = min(max(0.0, case.now.wall - max(born, pane.created)), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
     kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
     # begun after the end of its window, it is the probe itself, and its banner is a new one
@@ -87,6 +102,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
         woke=steady,
         stopping=stopping,
         planned=False,
+        afresh=False,
         outbox=(*_kickoff(memory.run, pane.ref.run, steady), *kept),
     )
 
@@ -104,7 +120,7 @@ def _still_owed(message: Message, run: str) -> bool:
     """A kickoff belongs to the run it was written for, a probe to its window; the rest to the agent."""
     if message.kind == "probe":
         return message.run == run
-    return message.kind not in {"kickoff", "continue"} or message.run in {"", run}
+    return message.kind != "kickoff" or message.run in {"", run}
 
 
 def _requeue(message: Message, run: str) -> Message:
@@ -144,7 +160,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
     state = memory.state
     if reading is not None:
         state = str(_state(case, reading))
-        looks = memory.state_looks + (1 if case.seen.fresh else 0) if state == memory.state else 1
+        looks = memory.state_looks + int(case.seen.fresh) if state == memory.state else 1
         if state != memory.state:
             changes["state"] = state
             changes["state_since"] = steady
@@ -189,7 +205,7 @@ def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> Agent
     if memory.disagreed == said:
         return memory
     what = "working" if seen.working else "not working"
-    events.append(("signal.disagreed", f"the screen says {screen}, {seen.heard_from} says {what}"))
+    events.append((EventType.SIGNAL_DISAGREED, f"the screen says {screen}, {seen.heard_from} says {what}"))
     return replace(memory, disagreed=said)
 
 
@@ -208,7 +224,10 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMe
     if not ready:
         return memory
     events.append(
-        ("agent.ready", f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start")
+        (
+            EventType.AGENT_READY,
+            f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start",
+        )
     )
     return replace(memory, ready=case.now.steady, bad_resumes=0)
 
@@ -219,7 +238,7 @@ def _forgive(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemor
     if not (memory.deaths or memory.exits or memory.flapping):
         return memory
     if memory.flapping:
-        events.append(("agent.recovered", "ready for half an hour"))
+        events.append((EventType.AGENT_RECOVERED, "ready for half an hour"))
     return replace(memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0)
 
 
@@ -238,19 +257,37 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
     how = _how(pane)
     stop = memory.stopping
     ours = stop.planned if stop else seen.intent.want != "up" or bool(seen.intent.held_by)
-    memory = replace(memory, over=run, seen_run=run, planned=ours)
+    ready = memory.ready
+    if run != memory.seen_run:  # never seen alive, so never ready, unless that was long ago
+        ready = case.now.steady if _began(memory, run, case) > BOOTED_S else 0.0
+    memory = replace(memory, over=run, seen_run=run, planned=ours, ready=ready)
+    if _has_finished(case, pane):
+        memory = replace(memory, finished=run)
     if ours:
-        events.append(("agent.stopped", stop.cause if stop else how))
+        events.append((EventType.AGENT_STOPPED, stop.cause if stop else how))
         return replace(memory, retry_at=0.0)
     if seen.server_lost:
-        events.append(("agent.died", "its tmux server is gone"))
+        events.append((EventType.AGENT_DIED, "its tmux server is gone"))
         return replace(memory, retry_at=0.0)
     clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
-    events.append(("agent.exited" if clean else "agent.died", stop.cause if stop else how))
+    events.append((EventType.AGENT_EXITED if clean else EventType.AGENT_DIED, stop.cause if stop else how))
     memory, flapped = budget.count_end(memory, case.now.steady, clean=clean, run=run)
     if flapped:
-        events.append(("agent.flapped", flapped))
+        events.append((EventType.AGENT_FLAPPED, flapped))
     return memory
+
+
+def _began(memory: AgentMemory, run: str, case: Case) -> float:
+    """How many seconds ago a run was started, by its record; 0 where there is none."""
+    known = memory.run is not None and memory.run.id == run
+    return case.now.wall - memory.run.started if memory.run is not None and known else 0.0
+
+
+def _has_finished(case: Case, pane: PaneView | None) -> bool:
+    """A task whose work is done; one that a person took down is not."""
+    task = isinstance(case.agent, AgentSpec) and case.agent.kind == "task"
+    clean = pane is not None and pane.exit_code == 0 and pane.exit_signal is None
+    return task and clean and case.memory.stopping is None and case.seen.intent.want == "up"
 
 
 def _how(pane: PaneView | None) -> str:

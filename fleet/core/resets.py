@@ -224,20 +224,23 @@ def _exists(year: int, month: int, day: int) -> bool:
 def _where(match: re.Match[str], zone: str) -> tzinfo | None:
     """The banner's zone, else the host's. A zone we do not know is none; another word says nothing."""
     name = match["zone"] or match["offset"] or match["bare"]
-    place = _place(name or zone)
-    if place is None and name and name[0].isalpha() and not name.isupper() and "/" not in name:
-        return _place(zone)
-    return place
+    found = place(name or zone)
+    if found is None and name and name[0].isalpha() and not name.isupper() and "/" not in name:
+        return place(zone)
+    return found
 
 
 @lru_cache(maxsize=64)
-def _place(name: str) -> tzinfo | None:
+def place(name: str) -> tzinfo | None:
+    """The zone of that name, abbreviation or offset; None where it means none, or more than one."""
     if name.upper() in {"UTC", "GMT", "Z"}:
         return UTC
     offset = _OFFSET.match(name)
     if offset:
         span = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
-        return timezone(-span if offset[1] == "-" else span) if span < timedelta(hours=24) else None
+        if span >= timedelta(hours=24):
+            return None
+        return timezone(-span if offset[1] == "-" else span)
     try:
         return ZoneInfo(_ABBREVIATED.get(name, _ABBREVIATED.get(name.partition(" ")[0], name)))
     except (KeyError, ValueError, OSError):

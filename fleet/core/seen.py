@@ -6,9 +6,8 @@ reason stands in `blind`. Nothing destructive may follow from an absence that ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from fleet.core.record import dataclass
 
 
 class ScreenState(StrEnum):
@@ -62,6 +61,7 @@ class PaneView:
     cursor_x: int = 0
     cursor_y: int = 0
     in_mode: bool = False  # copy-mode swallows keys
+    piped: bool = True  # what it prints goes to its log
     typed_at: float = 0.0  # wall clock of the newest key from an attached client, 0 if none
     project: str = ""
 
@@ -114,6 +114,12 @@ class Reading:
     fix: str = ""
     draft: str | None = None  # what stands in the composer; None: no composer could be made out
     marker: Marker | None = None
+    above: str = ""  # of the evidence: the lines right above it, without digits and spinners
+    below: int = 0  # of the evidence: lines of words below it; 0 where a profile tells turns apart
+    spoken: bool = False  # the evidence stands where an agent's own words may stand as well
+    beside: tuple[str, ...] = ()  # evidence of something bad that stands there beside a better state
+    commands: bool = False  # its composer is in a mode that runs what is typed
+    queued: str = ""  # messages that it shows as waiting for their turn
     content_hash: str = ""  # of the content lines without digits and spinners: the same means still
 
 
@@ -124,6 +130,7 @@ class SignalKind(StrEnum):
     TURN_BEGAN = "turn_began"
     TURN_ENDED = "turn_ended"
     TURN_FAILED = "turn_failed"
+    ANSWERED = "answered"  # the model itself ended the turn: what stands at its end are the agent's own words
     PROMPT_TAKEN = "prompt_taken"  # a submitted message arrived: a receipt
     ASKED = "asked"
     LIMIT_HIT = "limit_hit"
@@ -168,4 +175,4 @@ class Proc:
     exe: str = ""  # base name of the binary, where we may read it
     cpu: float = 0.0  # seconds used so far
     zombie: bool = False
-    foreground: bool = False  # member of the terminal's foreground group
+    age: float = 0.0  # seconds since it started, with those that the machine slept

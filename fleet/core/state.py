@@ -32,7 +32,6 @@ class Detail(StrEnum):
     WEDGED = "WEDGED"
     CONTEXT = "CONTEXT"
     MISMATCH = "MISMATCH"
-    STALLED = "STALLED"
     STOPPING = "STOPPING"
     PAUSED = "PAUSED"
     FROZEN = "FROZEN"

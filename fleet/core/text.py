@@ -1,8 +1,7 @@
 """Text that crosses a border: typed into a pane, shown to a person, or written to a log.
 
-`printable_line` is the only way for words the watchdog composes to become keystrokes. `for_display` makes
-foreign text safe to print. `redact` takes secrets out; `Redactor` does the same to a stream, and where the
-stream was cut makes no difference, because both work on whole lines.
+`for_display` makes foreign text safe to print. `redact` takes secrets out; `Redactor` does the same to a
+stream, and where the stream was cut makes no difference, because both work on whole lines.
 """
 
 from __future__ import annotations
@@ -14,24 +13,35 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-LINE_CAP = 500
 MARK = "[redacted]"
 MIN_SECRET = 8  # a shorter value would blank out ordinary words
-
-_COMMAND_STARTS = " /!#@"  # an agent CLI takes a line that starts so as a command to itself
 
 
 def _printable(text: str, keep: str = "") -> str:
     """Without control, format and unassigned characters; every kind of gap becomes a space."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else " " if c.isspace() else "" for c in text)
+    return "".join(c if c.isprintable() or c in keep else " " * c.isspace() for c in text)
 
 
-def printable_line(text: str, cap: int = LINE_CAP) -> str:
-    """One printable line that no CLI takes for a command; empty when nothing is left. Idempotent."""
-    line = " ".join(unicodedata.normalize("NFC", _printable(text)).split())
-    return line.lstrip(_COMMAND_STARTS)[:cap].rstrip()
+def closest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, whatever its case; empty when none is near."""
+    import difflib  # only when something is wrong
+
+    folded = {choice.lower(): choice for choice in sorted(known)}
+    found = difflib.get_close_matches(word.lower(), folded, n=1)
+    return folded[found[0]] if found else ""
+
+
+def width(text: str) -> int:
+    """How many terminal cells a text takes."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 # Terminal control: CSI (colours, cursor moves), OSC and DCS (titles, clipboards), and the short ones.

@@ -6,10 +6,11 @@ RUNNING for every live session, whatever it is doing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fleet.core.case import AgentSeen
 from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, ServiceSpec
-from fleet.core.record import dataclass
 from fleet.core.state import Detail, State
 
 QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
@@ -32,7 +33,7 @@ class Row:
     detail: str
     reason: str
     since: float  # wall
-    until: float | None  # wall: end of a limit or of its own waiting
+    until: float | None  # wall: end of a limit, of its own waiting, or of its pause
     pid: int | None
     restarts: int
     drift: tuple[str, ...] = ()
@@ -95,13 +96,18 @@ def row(
     agent = spec if isinstance(spec, AgentSpec) else None
     run = memory.run
     live = seen.pane is not None and not seen.pane.dead
-    until = memory.limit.until if memory.limit else memory.marker if detail is Detail.WAITING else None
+    told = run if live else None  # what was started says more than what is declared
+    until: float | None = memory.limit.until if memory.limit else None
+    if detail in {Detail.PAUSED, Detail.FROZEN}:
+        until = seen.intent.until or None
+    elif until is None and detail is Detail.WAITING:
+        until = memory.marker
     return Row(
         name=spec.name,
         kind=agent.kind if agent else "service",
         role=agent.role if agent else "",
-        backend=(run.backend if run and live and run.backend else agent.backend) if agent else "",
-        model=(run.model if run and live and run.model else agent.model) if agent else "",
+        backend=(told and told.backend) or agent.backend if agent else "",
+        model=(told and told.model) or agent.model if agent else "",
         watch=spec.watch,
         enabled=spec.enabled,
         desired=seen.intent.want or "",

@@ -3,7 +3,8 @@
 A record that was cut short by a crash costs that record alone: whoever writes next, and finds the file not
 as it was left, begins a new line first. When the disk refuses, ordinary records wait in memory and are
 written with the next one that succeeds; a record asked for with `sync` fails loudly, because its caller
-must not go on without it.
+must not go on without it. What a full disk took is not written again: a line that it cut is completed where
+it ends, or, when another process has written since, closed and written anew. Readers drop repeats.
 """
 
 from __future__ import annotations
@@ -12,104 +13,21 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from fleet.core.text import redact
-from fleet.world.ports import Disk
+from fleet.core.words import EventType
+from fleet.world.ports import Disk, Torn
 
 VERSION = 1
 CAP = 10 << 20
 KEEP = 5
 WAITING_MAX = 1000
 RECENT = 200
+REPEATS_WITHIN = 4 * WAITING_MAX  # records between the first and the last writing of one
 _READ_CAP = CAP + (2 << 20)  # a file is rotated after the record that filled it
 
 Record = dict[str, Any]
-
-
-class EventType(StrEnum):
-    """Everything that can have happened. Past tense: an event is a fact."""
-
-    AGENT_STARTED = "agent.started"
-    AGENT_READY = "agent.ready"
-    AGENT_STOPPED = "agent.stopped"
-    AGENT_SURVIVED_STOP = "agent.survived_stop"
-    AGENT_EXITED = "agent.exited"
-    AGENT_DIED = "agent.died"
-    AGENT_HEALED = "agent.healed"
-    AGENT_START_FAILED = "agent.start_failed"
-    AGENT_FLAPPED = "agent.flapped"
-    AGENT_FAILED_FOR_GOOD = "agent.failed_for_good"
-    AGENT_RECOVERED = "agent.recovered"
-    AGENT_RESET = "agent.reset"
-    AGENT_STATE_CHANGED = "agent.state_changed"
-    AGENT_LIMITED = "agent.limited"
-    AGENT_LIMIT_WITHOUT_RESET = "agent.limit_without_reset"
-    AGENT_PROBED = "agent.probed"
-    AGENT_RESUMED = "agent.resumed"
-    AGENT_WAITING = "agent.waiting"
-    AGENT_MARKER_LAPSED = "agent.marker_lapsed"
-    AGENT_MARKER_MALFORMED = "agent.marker_malformed"
-    AGENT_STALLED = "agent.stalled"
-    AGENT_WEDGED = "agent.wedged"
-    AGENT_MISMATCHED = "agent.mismatched"
-    AGENT_ASKED = "agent.asked"
-    AGENT_UNKNOWN = "agent.unknown"
-    AGENT_PAUSED = "agent.paused"
-    AGENT_UNPAUSED = "agent.unpaused"
-    AGENT_FROZEN = "agent.frozen"
-    AGENT_RESUME_ID_LEARNED = "agent.resume_id_learned"
-    AGENT_RESUME_ID_SET_ASIDE = "agent.resume_id_set_aside"
-
-    MESSAGE_QUEUED = "message.queued"
-    MESSAGE_CONFIRMED = "message.confirmed"
-    MESSAGE_FAILED = "message.failed"
-
-    PHASE_ADVANCED = "phase.advanced"
-    PHASE_PRE_DONE = "phase.pre_done"
-    PHASE_HELD = "phase.held"
-    PHASE_SET = "phase.set"
-    SEQUENCE_COMPLETED = "sequence.completed"
-    SEQUENCE_REOPENED = "sequence.reopened"
-    TASK_TRIGGERED = "task.triggered"
-
-    GATE_STARTED = "gate.started"
-    GATE_PASSED = "gate.passed"
-    GATE_FAILED = "gate.failed"
-
-    HANDOFF_CLAIMED = "handoff.claimed"
-    HANDOFF_REVIEWED = "handoff.reviewed"
-    HANDOFF_INBOX_CHANGED = "handoff.inbox_changed"
-    HANDOFF_REBASELINED = "handoff.rebaselined"
-    HANDOFF_FETCH_FAILED = "handoff.fetch_failed"
-    HANDOFF_FETCH_RECOVERED = "handoff.fetch_recovered"
-
-    CONFIG_LOADED = "config.loaded"
-    CONFIG_REJECTED = "config.rejected"
-    CONFIG_RECOVERED = "config.recovered"
-    CONFIG_SHRUNK = "config.shrunk"
-
-    WATCHDOG_STARTED = "watchdog.started"
-    WATCHDOG_STOPPED = "watchdog.stopped"
-    WATCHDOG_DEGRADED = "watchdog.degraded"
-    WATCHDOG_RECOVERED = "watchdog.recovered"
-    WATCHDOG_RESUMED = "watchdog.resumed"
-    WATCHDOG_STEP_FAILED = "watchdog.step_failed"
-    WATCHDOG_ENSURED = "watchdog.ensured"
-
-    STATE_RESTORED = "state.restored"
-    SERVER_FOUNDED = "server.founded"
-    SERVER_LOST = "server.lost"
-
-    INTENT_ABANDONED = "intent.abandoned"
-    ACTION_STALE = "action.stale"
-    ACTION_FAILED = "action.failed"
-    DESIRED_CHANGED = "desired.changed"
-    SIGNAL_DISAGREED = "signal.disagreed"
-    TOKENS_RECORDED = "tokens.recorded"
-    NOTIFY_SENT = "notify.sent"
-    NOTIFY_FAILED = "notify.failed"
 
 
 def _redacted(value: object, secrets: tuple[str, ...]) -> object:
@@ -144,14 +62,15 @@ class Events:
         self._seq = 0
         self._size = -1  # the file as we left it; -1: never looked
         self._lead = b""  # what must come first, if that was in the middle of a line
-        self._waiting: deque[bytes] = deque(maxlen=WAITING_MAX)
+        self._waiting: deque[bytes] = deque()
+        self._cut = 0  # bytes of the first one that are in the file already
+        self._lost = 0  # records that found no place in memory either
 
     def record(
-        self, kind: EventType | str, *, agent: str = "", reason: str = "", sync: bool = False, **facts: Any
+        self, kind: EventType, *, agent: str = "", reason: str = "", sync: bool = False, **facts: Any
     ) -> Record:
         """Write down that it happened. Raises OSError only when asked to `sync`."""
-        happened = EventType(kind)
-        size, lead = self._look()
+        size, lead, as_left = self._look()
         now = round(self._wall(), 3)
         self._seq += 1
         record: Record = {
@@ -159,7 +78,7 @@ class Events:
             "seq": self._seq,
             "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "ts": now,
-            "type": happened.value,
+            "type": EventType(kind).value,
             "agent": agent,
             "reason": redact(reason, self._secrets),
             "tick": self._tick(),
@@ -167,29 +86,53 @@ class Events:
         }
         self.recent.append(record)
         line = json.dumps(record, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
-        self._waiting.append(line)
+        self._mend(as_left=as_left)
+        self._wait(line)
         self._flush(size, lead, sync=sync)
         return record
 
-    def _look(self) -> tuple[int, bytes]:
-        """How large the file is, and what must come before our line when the last one may be unfinished."""
+    def settle(self) -> bool:
+        """Write what waits, if the disk takes it now: whether nothing waits any more."""
+        if self._waiting:
+            size, lead, as_left = self._look()
+            self._mend(as_left=as_left)
+            self._flush(size, lead, sync=False)
+        else:
+            self.trouble = ""  # what was refused was given up; the next record tells whether it still is
+        return not self.trouble
+
+    def _mend(self, *, as_left: bool) -> None:
+        """A line that was cut can be completed only while it is the last of the file."""
+        if self._cut and not as_left:
+            if self._cut == len(self._waiting[0]) - 1:  # its line break was given by another
+                self._waiting.popleft()
+            self._cut = 0
+
+    def _wait(self, line: bytes) -> None:
+        if len(self._waiting) == WAITING_MAX:
+            del self._waiting[1 if self._cut else 0]
+            self._lost += 1
+        self._waiting.append(line)
+
+    def _look(self) -> tuple[int, bytes, bool]:
+        """How large the file is, what must come before our line, and whether it is as we left it."""
         try:
             found = self._disk.stat(self.path)
             size = found.size if found else 0
-            if size == self._size:
-                return size, self._lead
+            if size == self._size and size < CAP:
+                return size, self._lead, True
             raw = self._disk.read(self.path, _READ_CAP) if size else b""
         except OSError:
-            return self._size, b"\n"
+            return self._size, b"\n", False
         for line in reversed(raw[-65536:].split(b"\n")):
             last = parse(line)
             if last is not None:
                 self._seq = max(self._seq, int(last.get("seq", 0)))
                 break
-        return size, b"\n" if raw and not raw.endswith(b"\n") else b""
+        return size, b"\n" if raw and not raw.endswith(b"\n") else b"", False
 
     def _flush(self, size: int, lead: bytes, *, sync: bool) -> None:
-        data = lead + b"".join(self._waiting)
+        data = lead + b"".join(self._waiting)[self._cut :]
         try:
             if self._size < 0 and not size:
                 self._disk.make_dir(self.path.rpartition("/")[0])
@@ -198,17 +141,39 @@ class Events:
                 size = 0
             self._disk.append(self.path, data, sync=sync)
         except OSError as error:
-            self._size, self._lead = self._torn_at(), b"\n"
-            self.trouble = (
-                f"{self.path}: {error.strerror or error}; {len(self._waiting)} records wait in memory"
-            )
+            written = error.written if isinstance(error, Torn) else 0
+            here = self._torn_at()
+            self._size = here if here == size + written else -1  # somebody else wrote: look anew
+            self._take(written, lead)
+            lost = f", {self._lost} are lost" if self._lost else ""
+            waiting = f"{len(self._waiting)} records wait in memory{lost}"
+            self.trouble = f"{self.path}: {error.strerror or error}; {waiting}"
             if sync:
-                self._waiting.pop()  # its caller is told, and will not do what it announced
+                self._give_up_last()
                 raise
             return
         self._waiting.clear()
+        self._cut = self._lost = 0
         self.trouble = ""
         self._size, self._lead = size + len(data), b""
+
+    def _take(self, written: int, lead: bytes) -> None:
+        """The disk took the first bytes of what waits, and no more: they are not written again."""
+        if written < len(lead):
+            self._lead = lead[written:]
+            return
+        self._lead = b""
+        self._cut += written - len(lead)
+        while self._waiting and self._cut >= len(self._waiting[0]):
+            self._cut -= len(self._waiting.popleft())
+
+    def _give_up_last(self) -> None:
+        """Its caller is told, and will not do what it announced; a part that got into the file is closed."""
+        if not self._waiting:
+            return  # it is there, only not for certain
+        self._waiting.pop()
+        if not self._waiting and self._cut:
+            self._lead, self._cut = b"\n", 0
 
     def _torn_at(self) -> int:
         """How large a write that failed left the file; -1 when that cannot be seen either."""
@@ -236,6 +201,24 @@ def parse(line: bytes) -> Record | None:
     return None
 
 
+class Once:
+    """Drops what is read a second time: records of a version that wrote a whole batch again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, None] = {}
+
+    def records(self, raw: bytes) -> Iterator[Record]:
+        """The records of some whole lines, each once. Two writers may use a number at once: lines tell."""
+        for line in raw.split(b"\n"):
+            record = parse(line) if line not in self._seen else None
+            if record is None:
+                continue
+            self._seen[line] = None
+            if len(self._seen) > REPEATS_WITHIN:
+                del self._seen[next(iter(self._seen))]
+            yield record
+
+
 def _wanted(record: Record, since: float, agent: str, kind: str) -> bool:
     if agent and record.get("agent") != agent:
         return False
@@ -247,39 +230,38 @@ def _wanted(record: Record, since: float, agent: str, kind: str) -> bool:
 
 def read(disk: Disk, path: str, *, since: float = 0.0, agent: str = "", kind: str = "") -> Iterator[Record]:
     """Records in the order they were written, oldest file first. `kind` may be a whole family: "agent"."""
+    once = Once()
     for file in [*(f"{path}.{n}" for n in range(KEEP - 1, 0, -1)), path]:
         try:
             raw = disk.read(file, _READ_CAP)
         except FileNotFoundError:
             continue
-        for line in raw.split(b"\n"):
-            record = parse(line)
-            if record is not None and _wanted(record, since, agent, kind):
-                yield record
+        yield from (r for r in once.records(raw) if _wanted(r, since, agent, kind))
 
 
 def follow(disk: Disk, path: str, wait: Callable[[], bool]) -> Iterator[Record]:
     """Records written from now on. `wait` is called when there is nothing new; False from it ends this."""
     found = disk.stat(path)
     inode, offset = (found.inode, found.size) if found else (0, 0)
+    once = Once()
     while wait():
         found = disk.stat(path)
         if found is None or (found.inode == inode and found.size == offset):
             continue
         if found.inode != inode:
             if inode:  # rotated away: what was added before that is in the file's new place
-                yield from _rest(disk, f"{path}.1", inode, offset)[0]
+                yield from once.records(_rest(disk, f"{path}.1", inode, offset))
             inode, offset = found.inode, 0
-        records, offset = _rest(disk, path, inode, min(offset, found.size))
-        yield from records
+        offset = min(offset, found.size)
+        raw = _rest(disk, path, inode, offset)
+        yield from once.records(raw)
+        offset += len(raw)
 
 
-def _rest(disk: Disk, path: str, inode: int, offset: int) -> tuple[list[Record], int]:
-    """The records after an offset, and the offset of the first line that is not finished."""
+def _rest(disk: Disk, path: str, inode: int, offset: int) -> bytes:
+    """The whole lines after an offset."""
     found = disk.stat(path)
     if found is None or found.inode != inode:
-        return [], offset
+        return b""
     raw = disk.read(path, _READ_CAP)[offset:]
-    whole = raw.rfind(b"\n") + 1
-    lines = map(parse, raw[:whole].split(b"\n"))
-    return [record for record in lines if record is not None], offset + whole
+    return raw[: raw.rfind(b"\n") + 1]

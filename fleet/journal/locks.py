@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
+from fleet import regular
+
 WATCHDOG_LOCK = "watchdog.lock"
 STATE_LOCK = "state.lock"
 _POLL_S = 0.02
@@ -85,10 +87,9 @@ def _sign(fd: int) -> None:
 
 def _holder(path: str) -> Held:
     try:
-        with open(path, "rb") as file:
-            told = json.loads(file.read(4096))
+        told = json.loads(regular.read(path, 4096))
         return Held(path, int(told["pid"]), int(told["start"]), float(told["since"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return Held(path, 0, 0, 0.0)
 
 

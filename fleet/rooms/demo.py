@@ -10,16 +10,18 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+from fleet import engine
+from fleet.core.words import EventType
 from fleet.rooms.captions import caption
-from fleet.rooms.eventfile import Place, read_on
+from fleet.rooms.eventfile import Bookmark, read_on
 from fleet.world.tmux import resolve_socket
 
 EXAMPLE = "builder-adversary"
@@ -35,8 +37,7 @@ Say = Callable[[str], None]
 class Tour:
     """One scratch directory with one fleet in it."""
 
-    def __init__(self, engine: str, say: Say) -> None:
-        self._engine = engine
+    def __init__(self, say: Say) -> None:
         self._say = say
         self.root = tempfile.mkdtemp(prefix="fleet-demo-")
         self.config = os.path.join(self.root, EXAMPLE, FILE)
@@ -45,8 +46,9 @@ class Tour:
     def set_out(self) -> None:
         """Copy the example, under a name nobody else has."""
         for name in NEEDS:
-            source = os.path.join(self._engine, "examples", name)
-            shutil.copytree(source, os.path.join(self.root, name), ignore=shutil.ignore_patterns(".offline"))
+            source = engine.shipped(f"examples/{name}")
+            unwanted = shutil.ignore_patterns(".offline", "__pycache__")
+            shutil.copytree(source, os.path.join(self.root, name), ignore=unwanted)
         with open(self.config, encoding="utf-8") as file:
             text = file.read()
         with open(self.config, "w", encoding="utf-8") as file:
@@ -70,13 +72,13 @@ class Tour:
     def narrate(self, gone: Callable[[], bool]) -> bool:
         """In words, until the story is over; True when it ended well."""
         path = os.path.join(self.root, EXAMPLE, ".offline", "state", "events.jsonl")
-        place, deadline = Place(), time.monotonic() + PATIENCE_S
+        place, deadline = Bookmark(), time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and not gone():
             records, place = read_on(path, place)
             for record in records:
                 if said := caption(record):
                     self._say(f"{time.strftime('%H:%M:%S', time.localtime(record['ts']))}  {said}")
-                if record["type"] == "sequence.completed":
+                if record["type"] == EventType.SEQUENCE_COMPLETED:
                     return True
             time.sleep(POLL_S)
         return False
@@ -100,13 +102,13 @@ class Tour:
 
     def argv(self, *words: str) -> list[str]:
         """A verb on this fleet."""
-        return [sys.executable, os.path.join(self._engine, "agents.py"), *words, "--config", self.config]
+        return engine.command(*words, "--config", self.config)
 
 
 @contextlib.contextmanager
-def touring(engine: str, say: Say, *, keep: bool) -> Iterator[Tour]:
+def touring(say: Say, *, keep: bool) -> Iterator[Tour]:
     """A tour that is cleaned up however it ends, also by a signal."""
-    tour = Tour(engine, say)
+    tour = Tour(say)
     kept = {signum: signal.signal(signum, _leave) for signum in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield tour
@@ -114,7 +116,7 @@ def touring(engine: str, say: Say, *, keep: bool) -> Iterator[Tour]:
         for signum in (signal.SIGINT, *kept):
             signal.signal(signum, signal.SIG_IGN)
         if keep:
-            say(f"it goes on in {tour.root}; end it with: {' '.join(tour.argv('down'))}")
+            say(f"it goes on in {tour.root}; end it with: {shlex.join(tour.argv('down'))}")
         else:
             say("cleaning up" if tour.clean_up() else f"something is left: {tour.root}")
         for signum, handler in kept.items():

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from fleet.core.record import dataclass, replace
-from fleet.journal.events import KEEP, Record, parse
+from fleet.journal.events import KEEP, Once, Record, parse
 
 BLOCK = 4 << 20  # read at once; the rest is there next time
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Bookmark:
     """Up to where events were read. `at` is the time of the last one."""
 
     inode: int = 0
@@ -24,7 +24,7 @@ class Place:
     at: float = 0.0
 
 
-def read_on(path: str, place: Place) -> tuple[list[Record], Place]:
+def read_on(path: str, place: Bookmark) -> tuple[list[Record], Bookmark]:
     """The whole records after a place, oldest first, and the place after them."""
     files = _files(path)
     here = next((n for n, (_, inode, _) in enumerate(files) if inode == place.inode), None)
@@ -40,20 +40,20 @@ def read_on(path: str, place: Place) -> tuple[list[Record], Place]:
     return found, replace(place, at=max([place.at, *map(_time, found)]))
 
 
-def end_of(path: str, since: Iterable[str] = ()) -> Place:
+def end_of(path: str, since: Iterable[str] = ()) -> Bookmark:
     """The end of the file, or the last record of one of these types if there is one in it."""
     kinds = frozenset(since)
     try:
         with open(path, "rb") as file:
             inode = os.fstat(file.fileno()).st_ino
-            place, offset = Place(inode), 0
+            place, offset = Bookmark(inode), 0
             for line in file:
                 record = parse(line)
                 if record is not None and (not kinds or record["type"] in kinds):
-                    place = Place(inode, offset if kinds else offset + len(line), _time(record))
+                    place = Bookmark(inode, offset if kinds else offset + len(line), _time(record))
                 offset += len(line)
     except OSError:
-        return Place()
+        return Bookmark()
     return place
 
 
@@ -79,8 +79,7 @@ def _rest(path: str, inode: int, offset: int) -> tuple[list[Record], int]:
     except OSError:
         return [], offset
     whole = raw.rfind(b"\n") + 1
-    lines = map(parse, raw[:whole].split(b"\n"))
-    return [record for record in lines if record is not None], offset + whole
+    return list(Once().records(raw[:whole])), offset + whole
 
 
 def _time(record: Record) -> float:

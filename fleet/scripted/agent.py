@@ -16,13 +16,16 @@ import re
 import signal
 import sys
 
-if __package__ in {None, ""}:  # run by path: make the package known, without asking site
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+if __package__ in {None, ""}:  # run by path, with -I -S: make the package known, after the standard library
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from fleet.scripted.actions import OPTIONS
-from fleet.scripted.ends import Ended, set_name
-from fleet.scripted.player import Agent
-from fleet.scripted.script import DEFAULT, ScriptError, load
+_UMASK = os.umask(0o077)  # for the bytecode that these imports write beside the engine
+from fleet.scripted.actions import OPTIONS  # noqa: E402
+from fleet.scripted.ends import Ended, set_name  # noqa: E402
+from fleet.scripted.player import Agent  # noqa: E402
+from fleet.scripted.script import DEFAULT, ScriptError, load  # noqa: E402
+
+os.umask(_UMASK)
 
 FLAGS = {  # the flags an agent CLI is given, and whether they take a value
     "--model": True, "--resume": True, "--session-id": True, "--settings": True, "--remote-control": True,
@@ -57,7 +60,8 @@ def parse_flags(argv: list[str]) -> tuple[dict[str, str], str]:
             break
         name, equals, value = word.partition("=")
         if name in FLAGS:
-            flags[name] = value if equals or not FLAGS[name] else left.pop(0) if left else ""
+            follows = FLAGS[name] and not equals and left
+            flags[name] = left.pop(0) if follows else value
         elif _FLAG.fullmatch(word):
             raise ScriptError(f"unknown option '{word}'")
         else:

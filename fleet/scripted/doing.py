@@ -90,13 +90,9 @@ def do_spawn(agent: Agent, kinds: Any, _: Step) -> None:
 
     Kinds: plain, background, nohup, setsid, ignores_hup, own_group, handles_hup, daemon.
     """
-    wanted = (
-        list(children.KINDS)
-        if kinds is True or kinds == "all"
-        else [kinds]
-        if isinstance(kinds, str)
-        else kinds
-    )
+    wanted = [kinds] if isinstance(kinds, str) else kinds
+    if kinds is True or kinds == "all":
+        wanted = list(children.KINDS)
     for kind in wanted:
         children.spawn(str(kind), f"{agent.record}/children" if agent.record else "")
 

@@ -12,7 +12,8 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fleet.scripted.terminal import width, wrap
+from fleet.core.text import width
+from fleet.scripted.terminal import wrap
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "faces")
 DRAFT_ROWS = 12
@@ -27,6 +28,9 @@ class Face:
     bracketed_paste: bool = True
     paste_gap: float = 0.05  # 0: no guessing, Enter is always Enter
     queues: bool = True  # keeps what is submitted while it works; else it is lost
+    shell: str = ""  # typed into an empty composer it turns on a mode in which what is submitted is run
+    commands: str = ""  # what is submitted and begins with one of these is a command
+    hides: str = ""  # characters that the composer does not show
     spinner: str = "|/-\\"
     header: list[str] = field(default_factory=list)
     user: str = "> "
@@ -44,6 +48,7 @@ class Face:
     queued: str = ""
     open: str = ""
     composer: str = "> "
+    composer_shell: str = "! "
     composer_rest: str = "  "
     label: str = ""
     close: str = ""
@@ -87,6 +92,7 @@ class View:
     choice: int = 0
     queue: list[str] = field(default_factory=list)
     footer: list[str] | None = None  # the script's own
+    shell: bool = False
 
 
 @dataclass(slots=True)
@@ -134,10 +140,11 @@ def _below(face: Face, view: View, columns: int) -> tuple[list[str], tuple[int, 
         return _dialog(face, view, columns, rows)
     if face.open:
         rows.append(_fill(face.open, view, columns))
-    draft = _draft_rows(view.draft, columns - 2)
+    draft = _draft_rows("".join(c for c in view.draft if c not in face.hides), columns - 2)
     start = len(rows)
-    for number, text in enumerate(draft or [face.placeholder]):
-        rows.append((face.composer if number == 0 else face.composer_rest) + text)
+    first = face.composer_shell if view.shell else face.composer
+    for number, text in enumerate(draft or ["" if view.shell else face.placeholder]):
+        rows.append((first if number == 0 else face.composer_rest) + text)
     at = start + max(len(draft), 1) - 1
     rows += [_fill(text, view, columns) for text in (face.label, face.close) if text]
     footers = {"working": face.footer_working, "retrying": face.footer_retrying or face.footer_working}
@@ -158,5 +165,6 @@ def _dialog(face: Face, view: View, columns: int, rows: list[str]) -> tuple[list
     rows.append("")
     at = len(rows) + view.choice
     for number, text in enumerate(view.options):
-        rows.append(f"{face.chosen if number == view.choice else face.option}{number + 1}. {text}")
+        lead = face.chosen if number == view.choice else face.option
+        rows.append(f"{lead}{number + 1}. {text}")
     return [*rows, "", face.hint], (at, 1)

@@ -28,7 +28,7 @@ _CONTROL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class Stroke:
     """One thing the keyboard said. `name` is text, enter, newline, escape, up, down, ctrl-c ..."""
 
     name: str
@@ -45,13 +45,13 @@ class Keys:
         self._text_at = float("-inf")
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def feed(self, data: bytes, now: float) -> list[Key]:
+    def feed(self, data: bytes, now: float) -> list[Stroke]:
         """The keys of one read."""
         data = self._held + data
         self._held = b""
         soon = now - self._text_at < self._gap
         crowded = len(data) > 1 and not data.startswith(b"\x1b")
-        keys: list[Key] = []
+        keys: list[Stroke] = []
         while data:
             if self._pasting:
                 data = self._paste(data, keys, now)
@@ -63,42 +63,42 @@ class Keys:
                 data = mark + rest
         return keys
 
-    def _paste(self, data: bytes, keys: list[Key], now: float) -> bytes:
+    def _paste(self, data: bytes, keys: list[Stroke], now: float) -> bytes:
         inside, mark, rest = data.partition(PASTE_ENDS)
         if not mark and data.endswith(tuple(PASTE_ENDS[:n] for n in range(1, len(PASTE_ENDS)))):
             cut = data.rindex(b"\x1b")
             inside, self._held = data[:cut], data[cut:]
         text = self._utf8.decode(inside).replace("\r\n", "\n").replace("\r", "\n")
         if text:
-            keys.append(Key("text", text))
+            keys.append(Stroke("text", text))
         self._pasting = not mark
         self._text_at = now
         return rest
 
-    def _escape(self, data: bytes, keys: list[Key]) -> bytes:
+    def _escape(self, data: bytes, keys: list[Stroke]) -> bytes:
         if data.startswith(PASTE_BEGINS):
             self._pasting = True
             return data[len(PASTE_BEGINS) :]
         found = _SEQUENCE.match(data)
         if found:
             arrow = _ARROWS.get(found[0][-1:]) if found[0][1:2] in b"[O" else None
-            keys.append(Key(arrow or "other", found[0].decode("latin-1")))
+            keys.append(Stroke(arrow or "other", found[0].decode("latin-1")))
             return data[found.end() :]
         if data == b"\x1b":
-            keys.append(Key("escape"))
+            keys.append(Stroke("escape"))
         else:
             self._held = data
         return b""
 
-    def _plain(self, data: bytes, keys: list[Key], *, newline: bool, now: float) -> None:
+    def _plain(self, data: bytes, keys: list[Stroke], *, newline: bool, now: float) -> None:
         for char in self._utf8.decode(data):
             if char >= " " and char != "\x7f":
                 if keys and keys[-1].name == "text":
-                    keys[-1] = Key("text", keys[-1].text + char)
+                    keys[-1] = Stroke("text", keys[-1].text + char)
                 else:
-                    keys.append(Key("text", char))
+                    keys.append(Stroke("text", char))
                 self._text_at = now
             elif char == "\r" and newline:
-                keys.append(Key("newline"))
+                keys.append(Stroke("newline"))
             else:
-                keys.append(Key(_CONTROL.get(char, "other"), char))
+                keys.append(Stroke(_CONTROL.get(char, "other"), char))

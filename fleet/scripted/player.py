@@ -16,7 +16,7 @@ from typing import NoReturn
 from fleet.scripted.actions import ACTIONS, OPTIONS
 from fleet.scripted.ends import Ended, Interrupted
 from fleet.scripted.face import View, load_face, render
-from fleet.scripted.keys import Key, Keys
+from fleet.scripted.keys import Keys, Stroke
 from fleet.scripted.script import Script, ScriptError, Step, action_of, directives, fill
 from fleet.scripted.terminal import Terminal
 
@@ -53,6 +53,7 @@ class Agent:
         self.retry_at = 0.0
         self.attempt = 0
         self.draft = ""
+        self.shell = False
         self.question: list[str] = []
         self.options: list[str] = []
         self.choice = 0
@@ -139,6 +140,7 @@ class Agent:
             self.choice,
             self.queue,
             self.footer,
+            self.shell,
         )
         picture = render(self.face, view, columns, rows)
         while not self.face.alternate and picture.hidden > self._hidden and picture.content:
@@ -166,20 +168,22 @@ class Agent:
 
     # What is typed
 
-    def press(self, key: Key) -> None:
+    def press(self, key: Stroke) -> None:
         """One key."""
         if self.deaf:
             return
         if self.mode == "asking":
             self._press_dialog(key)
         elif key.name == "text":
-            self.draft += key.text
+            self._write(key.text)
         elif key.name == "newline":
             self.draft += "\n" if self.draft else ""
         elif key.name == "backspace":
+            self.shell = self.shell and bool(self.draft)
             self.draft = self.draft[:-1]
         elif key.name == "ctrl-u":
-            self.draft = ""
+            above, end, line = self.draft.rpartition("\n")
+            self.draft = above + (end if line else "")  # the line, then its end, as editors of lines do
         elif key.name == "escape":
             self.interrupted = self.mode in BUSY
         elif key.name == "enter":
@@ -187,7 +191,12 @@ class Agent:
         elif key.name in {"ctrl-c", "ctrl-d"}:
             self._leave(key.name)
 
-    def _press_dialog(self, key: Key) -> None:
+    def _write(self, text: str) -> None:
+        if not self.draft and not self.shell and self.face.shell and text.startswith(self.face.shell):
+            self.shell, text = True, text.removeprefix(self.face.shell)
+        self.draft += text
+
+    def _press_dialog(self, key: Stroke) -> None:
         if key.name in {"up", "down"}:
             self.choice = (self.choice + (1 if key.name == "down" else -1)) % len(self.options)
         elif key.name == "text" and key.text.isdigit() and 0 < int(key.text) <= len(self.options):
@@ -200,6 +209,10 @@ class Agent:
     def _submit(self) -> None:
         text, self.draft = self.draft.rstrip(), ""
         if not text.strip():
+            return
+        if self.shell or (self.face.commands and text[0] in self.face.commands):
+            self.shell = False
+            self.note("command", text)
             return
         busy = self.mode in BUSY
         if busy and not self.face.queues:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.core.text import closest
+
 Step = dict[str, Any]
 
 NESTED = ("steps", "then", "else")
@@ -198,7 +200,5 @@ def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str, of: str) 
 
 
 def _nearest(word: str, known: Any) -> str:
-    from difflib import get_close_matches  # only when something is wrong
-
-    close = get_close_matches(word, list(known), 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    meant = closest(word, known)
+    return f"did you mean {meant!r}?" if meant else f"known: {', '.join(known)}"

@@ -12,19 +12,9 @@ import select
 import struct
 import termios
 import tty
-import unicodedata
 from typing import Any
 
-_WIDE = frozenset({"W", "F"})
-
-
-def width(text: str) -> int:
-    """Columns it takes on a screen."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in _WIDE else 1 for c in text
-    )
+from fleet.core.text import width
 
 
 def wrap(text: str, columns: int) -> list[str]:

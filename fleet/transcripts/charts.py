@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fleet.transcripts.page import Series, chart, document, table, tiles
 from fleet.transcripts.report import (
-    Row,
+    TableRow,
     agents_of,
     by_agent,
     by_day,
@@ -24,7 +24,9 @@ from fleet.transcripts.usage import Counts, sum_counts
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def plot(rows: Sequence[Row], agents: Sequence[str], width: int, *, plain: bool = False) -> Iterator[str]:
+def plot(
+    rows: Sequence[TableRow], agents: Sequence[str], width: int, *, plain: bool = False
+) -> Iterator[str]:
     """Tokens per phase and agent as horizontal bars, all on one scale. `plain` keeps to ASCII."""
     bars = [(row, name, _size((row.columns or {}).get(name))) for row in rows for name in agents]
     most = max((size for _, _, size in bars if size), default=0)
@@ -33,7 +35,8 @@ def plot(rows: Sequence[Row], agents: Sequence[str], width: int, *, plain: bool 
     last = None
     for row, name, size in bars:
         if row is not last:
-            yield f"{row.name}{' (running)' if row.live else ''}  {row.duration_s:,.1f}s"
+            live = " (running)" if row.live else ""
+            yield f"{row.name}{live}  {row.duration_s:,.1f}s"
             last = row
         drawn = f"{_bar(size or 0, most, room, plain=plain)} {shown(size)}".lstrip()
         yield f"  {name[:label]:<{label}} {drawn}"
@@ -74,21 +77,21 @@ def page(records: Sequence[Record], prices: Prices | None, *, title: str, note: 
     return document(title, "\n".join(sections), note)
 
 
-def _by_column(row: Row, agents: Sequence[str]) -> Series:
+def _by_column(row: TableRow, agents: Sequence[str]) -> Series:
     return [(name, _size((row.columns or {}).get(name)) or 0) for name in agents]
 
 
-def _by_field(row: Row) -> Series | None:
+def _by_field(row: TableRow) -> Series | None:
     if row.counts is None:
         return None
     return [(name.replace("_", " "), size) for name, size in row.counts.as_dict().items()]
 
 
-def _by_model(row: Row) -> Series:
+def _by_model(row: TableRow) -> Series:
     return [(name or "unknown", counts.total) for name, counts in (row.models or {}).items()]
 
 
-def _tiles(rows: Sequence[Row], total: Row, prices: Prices | None) -> str:
+def _tiles(rows: Sequence[TableRow], total: TableRow, prices: Prices | None) -> str:
     counts = total.counts or Counts()
     cached = 100 * counts.cache_read / counts.total if counts.total else 0.0
     facts = [

@@ -15,7 +15,7 @@ from typing import Any
 from fleet.transcripts.entries import Entry
 from fleet.transcripts.follow import Follower
 from fleet.transcripts.places import Wanted
-from fleet.transcripts.render import Renderer, View
+from fleet.transcripts.render import Manner, Renderer
 
 CAP = 32 << 20  # a log larger than this becomes <name>.log.1, and the one before it goes
 _MARKS = "marks.json"
@@ -25,7 +25,7 @@ _FLUSH = 1 << 20
 class CleanLogs:
     """Appends what is new to each agent's log."""
 
-    def __init__(self, directory: str, view: View) -> None:
+    def __init__(self, directory: str, view: Manner) -> None:
         self._directory = directory
         self._view = view
         self._renderers: dict[str, Renderer] = {}

@@ -19,17 +19,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fleet import engine
 from fleet.transcripts.places import MESSAGE, sniff
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.transcripts.render import View
+    from fleet.transcripts.render import Manner
 
 POLL_S = 0.5
 BACK = 1 << 18  # how much of what is already there `follow` shows first
 
 
-class Trouble(Exception):
+class CannotShow(Exception):
     """What was asked cannot be done; the sentence says why and what to do."""
 
     def __init__(self, text: str, code: int = 1) -> None:
@@ -43,13 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a file's name may be no text at all
     try:
-        args = _arguments(sys.argv[1:] if argv is None else argv)
-        code: int = args.run(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return code
-    except Trouble as trouble:
-        print(f"error: {trouble}", file=sys.stderr)
+        try:
+            args = _arguments(sys.argv[1:] if argv is None else argv)
+            code: int = args.run(args)
+            return code
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except CannotShow as trouble:
+        print(f"error: {engine.spoken(str(trouble))}", file=sys.stderr)
         return trouble.code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is its right
@@ -89,9 +92,11 @@ _COMMANDS = ("render", "follow", "follow-all", "list", "usage")
 def build_parser() -> argparse.ArgumentParser:
     """The command line, as `--help` shows it."""
     parser = argparse.ArgumentParser(
-        "agentlog.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        engine.AGENTLOG,
+        description=engine.spoken(__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(prog="agentlog.py", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(prog=engine.AGENTLOG, required=True, metavar="COMMAND")
     render = commands.add_parser("render", help="a transcript as text or as a page")
     render.add_argument("file", metavar="FILE")
     render.add_argument("--html", metavar="OUT", help="write a self-contained page instead")
@@ -117,7 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
         if command is not usage:
             command.add_argument("--config", metavar="PATH", help="the fleet's file (default: ./agents.toml)")
     for command in (render, follow, follow_all):
-        command.add_argument("--since", metavar="WHEN", help="an age (90s, 30m, 2h, 3d) or an ISO instant")
+        command.add_argument("--since", metavar="WHEN", help='90m, 8am, "yesterday 22:00", an ISO time')
         command.add_argument("--grep", metavar="REGEX", help="only events that match")
         command.add_argument("--tools", action="store_true", help="what tools got and gave, whole")
         command.add_argument("--thinking", action="store_true", help="thinking too")
@@ -142,7 +147,7 @@ def _render(args: argparse.Namespace) -> int:
             for line in renderer.lines(entries):
                 print(line)
     except ValueError as fault:
-        raise Trouble(f"{args.file}: {fault}") from None
+        raise CannotShow(f"{args.file}: {fault}") from None
     return 0
 
 
@@ -166,58 +171,57 @@ def _facts(path: str, kind: str) -> list[tuple[str, str]]:
 def _kind(path: str) -> str:
     """The format of a file; says what is wrong with one that has none."""
     if not os.path.exists(path):
-        raise Trouble(f"{path}: there is no such file", 2)
+        raise CannotShow(f"{path}: there is no such file", 2)
     if os.path.isdir(path):
-        raise Trouble(f"{path}: is a directory; give one transcript (`agentlog.py list` shows them)", 2)
+        raise CannotShow(f"{path}: is a directory; give one transcript (`agentlog.py list` shows them)", 2)
     kind = sniff(path)
     if not kind or kind == MESSAGE:
-        raise Trouble(
+        raise CannotShow(
             f"{path}: is no transcript that can be read; expected JSON lines of claude or codex, opencode's"
             " database, or what `opencode export` prints"
         )
     return kind
 
 
-def _view(args: argparse.Namespace, *, colour: bool | None = None) -> View:
+def _view(args: argparse.Namespace, *, colour: bool | None = None) -> Manner:
     import re
 
     from fleet.core.text import secret_values
-    from fleet.transcripts.render import View
+    from fleet.transcripts.render import Manner
 
     try:
         pattern = re.compile(args.grep) if args.grep else None
     except re.error as fault:
-        raise Trouble(f"--grep {args.grep}: {fault}; expected a regular expression", 2) from None
+        raise CannotShow(f"--grep {args.grep}: {fault}; expected a regular expression", 2) from None
     terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     since = parse_since(args.since, time.time()) if args.since else None
     secrets = secret_values(os.environ)
-    return View(args.tools, args.thinking, since, pattern, terminal if colour is None else colour, secrets)
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+    return Manner(args.tools, args.thinking, since, pattern, terminal if colour is None else colour, secrets)
 
 
 def parse_since(text: str, now: float) -> float:
-    """An age or an instant as seconds since the epoch."""
-    from fleet.transcripts.entries import clock
+    """A moment as a person writes it, as seconds since the epoch."""
+    from fleet import when
 
-    if text[-1:] in _UNITS and text[:-1].replace(".", "", 1).isdecimal():
-        return now - float(text[:-1]) * _UNITS[text[-1]]
-    at = clock(text)
-    if at is None:
-        raise Trouble(f"--since {text}: expected an age such as 90s, 30m, 2h, 3d, or 2026-11-16T08:00:00Z", 2)
-    return at
+    try:
+        return when.instant(text, when.Asked.SINCE, now=now)
+    except when.Unreadable as fault:
+        raise CannotShow(f"--since {text!r}: {fault}; expected a moment {when.EXAMPLES}", 2) from None
+    except when.NeedsLibrary:
+        raise CannotShow(
+            f"--since {text!r} needs python-dateutil, which this Python lacks; an age such as 90m or an ISO"
+            " time needs no library",
+        ) from None
 
 
 def _fleet(args: argparse.Namespace) -> Fleet:
     from fleet import config
 
-    engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     try:
-        path, _ = config.find(args.config, engine, config.here(args.config))
+        path, _ = config.find(args.config, engine.BESIDE, config.here(args.config))
         return config.load(path)
     except config.ConfigError as error:
-        raise Trouble("\n".join(error.lines()), 2) from None
+        raise CannotShow("\n".join(error.lines()), 2) from None
 
 
 def _wanted(fleet: Fleet) -> tuple[Any, ...]:
@@ -241,7 +245,7 @@ def _follow(args: argparse.Namespace) -> int:
     fleet = _fleet(args)
     if fleet.agent(args.name) is None:
         names = ", ".join(agent.name for agent in fleet.agents)
-        raise Trouble(f"no agent is called {args.name!r}; known: {names}", 2)
+        raise CannotShow(f"no agent is called {args.name!r}; known: {names}", 2)
     renderer = Renderer(_view(args))
 
     def tell(name: str, entry: Entry) -> None:
@@ -286,7 +290,7 @@ def _reload(args: argparse.Namespace, fleet: Fleet) -> Fleet:
     """The file is the truth, also for a follower that runs for days; a broken one changes nothing."""
     try:
         return _fleet(args)
-    except Trouble:
+    except CannotShow:
         return fleet
 
 
@@ -320,10 +324,10 @@ def _usage(args: argparse.Namespace) -> int:
 
     missing = [path for path in args.paths if not os.path.exists(path)]
     if missing:
-        raise Trouble(f"{missing[0]}: there is no such file or directory", 2)
+        raise CannotShow(f"{missing[0]}: there is no such file or directory", 2)
     jobs, unread = jobs_for(args.paths or own_places(os.environ))
     if unread and not jobs:
-        raise Trouble(f"{unread[0]}: is no transcript that can be read")
+        raise CannotShow(f"{unread[0]}: is no transcript that can be read")
     if not jobs:
         print("no transcript was found", file=sys.stderr)
     gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs

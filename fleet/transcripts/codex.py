@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.core.record import dataclass, field
+from fleet import regular
 from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
 from fleet.transcripts.entries import text_of as _text
 from fleet.transcripts.tail import Feed
@@ -190,7 +191,10 @@ def _rollout(path: str, thread: str) -> Iterator[dict[str, Any]]:
         for name in names:
             if name.endswith(f"{thread}.jsonl") and os.path.join(root, name) != os.path.abspath(path):
                 try:
-                    with open(os.path.join(root, name), "rb") as handle:
+                    with (
+                        regular.opened(os.path.join(root, name)) as fd,
+                        open(fd, "rb", closefd=False) as handle,
+                    ):
                         yield from (_object(line) for line in handle if _TELLING[0] in line)
                 except OSError:
                     continue

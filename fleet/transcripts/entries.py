@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fleet.core.record import dataclass
 from fleet.transcripts.usage import UNKNOWN, Counts
 
 USAGE = "usage"  # the text of an event that tells tokens and nothing else

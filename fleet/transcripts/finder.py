@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from fleet.core.record import dataclass
 from fleet.transcripts import claude, codex
 from fleet.transcripts.places import Wanted, describe
 from fleet.transcripts.tail import Ident
-from fleet.transcripts.usage import Source
+from fleet.transcripts.usage import Transcript
 
 _RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
 
@@ -37,7 +37,7 @@ class Finder:
     def __init__(self, known: Callable[[Ident], bool] = lambda _: False) -> None:
         self._known = known
         self._folders: dict[str, Folder] = {}
-        self._heads: dict[tuple[str, int], Source] = {}
+        self._heads: dict[tuple[str, int], Transcript] = {}
 
     def files(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str, os.stat_result]]:
         """Every file that may be an agent's, with its state now."""
@@ -65,7 +65,7 @@ class Finder:
         source = self._foreign(path, inode)
         return not source.cwd or source.cwd in directories or source.session in sessions
 
-    def _foreign(self, path: str, inode: int) -> Source:
+    def _foreign(self, path: str, inode: int) -> Transcript:
         known = self._heads.get((path, inode))
         if known is None or not known.cwd:
             known = self._heads[path, inode] = describe(path, codex.KIND)

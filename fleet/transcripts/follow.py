@@ -17,7 +17,7 @@ from fleet.transcripts.entries import Entry
 from fleet.transcripts.finder import Finder
 from fleet.transcripts.places import EXPORT, SHARED, Wanted, describe, mentions, owner
 from fleet.transcripts.tail import Feed, Ident, Tail, ident_of
-from fleet.transcripts.usage import Source
+from fleet.transcripts.usage import Transcript
 
 Tell = Callable[[str, Entry], None]
 
@@ -60,7 +60,7 @@ class Follower:
         self._wanted = wanted
         self._finder = Finder(lambda ident: ident in self._tails)
         self._tails: dict[Ident, Tail] = {}
-        self._sources: dict[Ident, Source] = {}
+        self._sources: dict[Ident, Transcript] = {}
         self._marks = dict(marks or {})
         self._back = back
 
@@ -104,7 +104,7 @@ class Follower:
         offset, seal = self._marks.get(_mark(ident)) or (start, "")
         return Tail(path, ident, int(offset), bytes.fromhex(seal))
 
-    def _owners(self, source: Source) -> list[str]:
+    def _owners(self, source: Transcript) -> list[str]:
         """Who a transcript is told under; one that several share is told under each of them."""
         name = owner(source, self._wanted, mentions)
         if name == SHARED:
@@ -135,7 +135,7 @@ class Follower:
             self._marks[path] = [first, [p.ident for p in parts if p.ident in seen and p.updated >= first]]
 
     def _tell_part(self, path: str, part: opencode.Part, tell: Tell) -> None:
-        source = Source(f"{path}#{part.session}", opencode.KIND, part.session, part.directory)
+        source = Transcript(f"{path}#{part.session}", opencode.KIND, part.session, part.directory)
         for entry in opencode.part_entries(part.info, part.data):
             for name in self._owners(source):
                 tell(name, entry)

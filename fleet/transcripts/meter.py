@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from fleet.core.record import dataclass, field
 from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.finder import Finder
 from fleet.transcripts.places import SHARED, Wanted, describe, mentions, owner
 from fleet.transcripts.tail import BLOCK, Feed, Ident, Tail, ident_of
-from fleet.transcripts.usage import Cells, Ledger, Source, add_cells
+from fleet.transcripts.usage import Cells, Ledger, Transcript, add_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Meter:
         self._buffer = bytearray(BLOCK)
         self._follows: dict[Ident, _Follow] = {}
         self._finder = Finder(lambda ident: ident in self._follows)
-        self._stores: dict[str, opencode.Store] = {}
+        self._stores: dict[str, opencode.Database] = {}
         self._signed: set[tuple[str, str]] = set()
 
     def sweep(self, wanted: Sequence[Wanted], budget: int | None = None) -> bool:
@@ -56,7 +56,7 @@ class Meter:
         for database in dict.fromkeys(
             opencode.database(home) for agent in wanted if agent.kind == opencode.KIND for home in agent.homes
         ):
-            self._stores.setdefault(database, opencode.Store(database, self.ledger)).sweep()
+            self._stores.setdefault(database, opencode.Database(database, self.ledger)).sweep()
         return True
 
     def read_file(self, path: str, kind: str) -> None:
@@ -66,7 +66,7 @@ class Meter:
         except OSError:
             return
         if kind == opencode.KIND:
-            self._stores.setdefault(path, opencode.Store(path, self.ledger)).sweep()
+            self._stores.setdefault(path, opencode.Database(path, self.ledger)).sweep()
         else:
             self._read(path, kind, stat)
 
@@ -85,7 +85,7 @@ class Meter:
                 add_cells(heap, cells)
         return Tally(agents, shared)
 
-    def _mentions(self, source: Source, signature: str) -> bool:
+    def _mentions(self, source: Transcript, signature: str) -> bool:
         """A signature once found stays found; one not yet written may still come."""
         if (source.path, signature) not in self._signed and mentions(source, signature):
             self._signed.add((source.path, signature))

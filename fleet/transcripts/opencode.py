@@ -13,12 +13,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fleet.core.record import dataclass, field
+from fleet import regular
 from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
 from fleet.transcripts.entries import text_of as _text
-from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Source, number
+from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Transcript, number
 
 if TYPE_CHECKING:
     import sqlite3
@@ -41,10 +42,14 @@ def database(home: str) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Read-only, whatever the file is; never creates one."""
+    """Read-only, whatever the file is; never creates one, and never waits for a pipe in its place."""
     import sqlite3
     from urllib.parse import quote
 
+    try:
+        regular.refuse_others(os.stat(path).st_mode, path)
+    except OSError as error:
+        raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
     connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_PATIENCE_S)
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # one bad row must not hide the rest
     return connection
@@ -93,7 +98,7 @@ def _model(info: dict[str, Any]) -> str:
 
 
 @dataclass(slots=True)
-class Store:
+class Database:
     """How far one database has been read."""
 
     path: str
@@ -130,7 +135,7 @@ class Store:
                 self._source(ident, family, _text(directory))
 
     def _source(self, ident: str, family: str, directory: str = "") -> int:
-        found = Source(f"{self.path}#{ident}", KIND, family, directory)
+        found = Transcript(f"{self.path}#{ident}", KIND, family, directory)
         self.sources[ident] = number_ = self.ledger.source(found)
         return number_
 
@@ -240,7 +245,7 @@ def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
     """Pour an exported session into the ledger."""
     info = _object(document.get("info"))
     session = _text(info.get("id"))
-    source = ledger.source(Source(path, KIND, session, _text(info.get("directory"))))
+    source = ledger.source(Transcript(path, KIND, session, _text(info.get("directory"))))
     for index, message in enumerate(document.get("messages") or ()):
         told = _object(message.get("info")) if isinstance(message, dict) else {}
         count_message(ledger, source, _text(told.get("id")) or f"{path}:{index}", told)
@@ -248,7 +253,7 @@ def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
 
 def count_file(ledger: Ledger, path: str, info: dict[str, Any]) -> None:
     """Pour one message that is a file of its own into the ledger."""
-    source = ledger.source(Source(path, KIND, _text(info.get("sessionID"))))
+    source = ledger.source(Transcript(path, KIND, _text(info.get("sessionID"))))
     count_message(ledger, source, _text(info.get("id")) or path, info)
 
 

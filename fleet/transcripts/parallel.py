@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 
 from fleet.transcripts.meter import Meter
-from fleet.transcripts.usage import Source
+from fleet.transcripts.usage import Transcript
 
 Job = tuple[str, str]  # path and kind
 
@@ -80,7 +80,7 @@ def _take(meter: Meter, child: int, pipe: int) -> bool:
     if status:
         return False
     sources, rows = marshal.loads(raw)  # noqa: S302 - written by our own fork a moment ago
-    numbers = [meter.ledger.source(Source(*source)) for source in sources]
+    numbers = [meter.ledger.source(Transcript(*source)) for source in sources]
     for source, *rest in rows:
         meter.ledger.add(numbers[source], *rest)
     return True

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from fleet.core.record import dataclass, replace
 from fleet.transcripts.meter import Meter, Tally
 from fleet.transcripts.places import Wanted
 from fleet.transcripts.tokenlog import Prices, Record, TokenLog, make_record

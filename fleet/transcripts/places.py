@@ -13,11 +13,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fleet.core.record import dataclass, field
+from fleet import regular
 from fleet.transcripts import claude, codex, opencode
-from fleet.transcripts.usage import Source
+from fleet.transcripts.usage import Transcript
 
 if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
     from fleet.core.model import Fleet
@@ -62,15 +63,9 @@ class Wanted:
 def head_bytes(path: str, size: int = HEAD_BYTES) -> bytes:
     """The opening of a file; nothing when it cannot be read. A pipe in a file's place is never waited for."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return regular.read(path, size)
     except OSError:
         return b""
-    try:
-        return os.pread(handle, size, 0)
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
 
 
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
@@ -123,24 +118,24 @@ def _sniff_long(raw: bytes) -> str:
     return claude.KIND if b'"sessionId"' in raw or b'"message"' in raw else ""
 
 
-def describe(path: str, kind: str) -> Source:
+def describe(path: str, kind: str) -> Transcript:
     """A file as a source: the session and directory that its first lines name."""
     session, cwd = _HEADS[kind](objects(head_bytes(path, _GLANCE))) if kind in _HEADS else ("", "")
     if kind in _HEADS and not cwd:
         session, cwd = _HEADS[kind](objects(head_bytes(path)))
     if kind == claude.KIND:
         session = claude.session_of(path)
-    return Source(path, kind, session, cwd)
+    return Transcript(path, kind, session, cwd)
 
 
-def mentions(source: Source, signature: str) -> bool:
+def mentions(source: Transcript, signature: str) -> bool:
     """Whether the head of a transcript holds a text, spelt plainly or as JSON spells it."""
     raw = _first_words(source) if source.kind == opencode.KIND else head_bytes(source.path)
     spellings = {signature, json.dumps(signature)[1:-1], json.dumps(signature, ensure_ascii=False)[1:-1]}
     return any(spelling.encode() in raw for spelling in spellings)
 
 
-def _first_words(source: Source) -> bytes:
+def _first_words(source: Transcript) -> bytes:
     import sqlite3
 
     path, _, session = source.path.rpartition("#")
@@ -153,7 +148,7 @@ def _first_words(source: Source) -> bytes:
     return b"\n".join(str(row[0]).encode() for row in rows)
 
 
-def owner(source: Source, wanted: Sequence[Wanted], mentions: Callable[[Source, str], bool]) -> str:
+def owner(source: Transcript, wanted: Sequence[Wanted], mentions: Callable[[Transcript, str], bool]) -> str:
     """The agent a transcript belongs to, SHARED, or nothing when it is no agent's."""
     for agent in wanted:
         if agent.kind == source.kind and source.session in agent.sessions:
@@ -167,7 +162,7 @@ def owner(source: Source, wanted: Sequence[Wanted], mentions: Callable[[Source, 
     return SHARED if near else ""
 
 
-def _near(source: Source, agent: Wanted) -> bool:
+def _near(source: Transcript, agent: Wanted) -> bool:
     """Written by a CLI that ran in the agent's directory and kept its files where the agent's does."""
     if not any(source.path.startswith(home + os.sep) for home in agent.homes):
         return False

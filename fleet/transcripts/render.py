@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 
-from fleet.core.record import dataclass, field, replace
 from fleet.core.text import for_display, redact
 from fleet.transcripts.entries import USAGE, Entry, Role
 from fleet.transcripts.page import Facts, document, tiles
@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Manner:
     """What of a transcript is shown, and how."""
 
     tools: bool = False  # what tools were given and what they gave back, whole
@@ -44,7 +44,7 @@ class View:
 class Renderer:
     """Chooses and prints entries; remembers which message's tokens it has told."""
 
-    view: View = field(default_factory=View)
+    view: Manner = field(default_factory=Manner)
     _told: tuple[str, Counts | None] = ("", None)
     _calls: dict[str, str] = field(default_factory=dict)  # tools that have not answered yet
 

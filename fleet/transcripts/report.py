@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fleet.core.record import dataclass
 from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
@@ -16,7 +16,7 @@ _CENT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One line of a table: counts by model, None where nothing is known."""
 
     name: str
@@ -55,13 +55,13 @@ def agents_of(records: Sequence[Record]) -> list[str]:
     return sorted(names, key=lambda name: name.startswith("("))
 
 
-def by_phase(records: Sequence[Record]) -> list[Row]:
+def by_phase(records: Sequence[Record]) -> list[TableRow]:
     """A row a record, as the log has them."""
     rows = []
     for record in records:
         columns = record_cells(record)
         rows.append(
-            Row(
+            TableRow(
                 str(record.get("phase")),
                 merge(columns.values()),
                 columns,
@@ -73,36 +73,36 @@ def by_phase(records: Sequence[Record]) -> list[Row]:
     return rows
 
 
-def by_agent(records: Sequence[Record]) -> list[Row]:
+def by_agent(records: Sequence[Record]) -> list[TableRow]:
     """What each agent used over all phases."""
     columns = [record_cells(record) for record in records]
-    return [Row(name, merge(c[name] for c in columns if name in c)) for name in agents_of(records)]
+    return [TableRow(name, merge(c[name] for c in columns if name in c)) for name in agents_of(records)]
 
 
-def by_model(records: Sequence[Record]) -> list[Row]:
+def by_model(records: Sequence[Record]) -> list[TableRow]:
     """What each model was used for over all phases and agents."""
     total = merge(models for record in records for models in record_cells(record).values()) or {}
-    rows = [Row(name or "unknown", {name: counts}) for name, counts in total.items()]
+    rows = [TableRow(name or "unknown", {name: counts}) for name, counts in total.items()]
     return sorted(rows, key=lambda row: -(row.counts or Counts()).total)
 
 
-def by_day(records: Sequence[Record]) -> list[Row]:
+def by_day(records: Sequence[Record]) -> list[TableRow]:
     """What was used on each day, in universal time."""
     days: dict[str, list[Models]] = {}
     for record in records:
         for day, models in (record.get("days") or {}).items():
             days.setdefault(day, []).append({model: Counts.of(counts) for model, counts in models.items()})
-    return [Row(day, merge(parts)) for day, parts in sorted(days.items())]
+    return [TableRow(day, merge(parts)) for day, parts in sorted(days.items())]
 
 
 BY = {"agent": by_agent, "model": by_model, "day": by_day}
 
 
-def total_row(rows: Sequence[Row]) -> Row:
+def total_row(rows: Sequence[TableRow]) -> TableRow:
     """The line under the table."""
     names = dict.fromkeys(name for row in rows for name in row.columns or ())
     columns = {name: merge((row.columns or {}).get(name) for row in rows) for name in names}
-    return Row(
+    return TableRow(
         TOTAL,
         merge(row.models for row in rows),
         columns,
@@ -112,7 +112,7 @@ def total_row(rows: Sequence[Row]) -> Row:
 
 
 def phase_grid(
-    rows: Sequence[Row], agents: Sequence[str], prices: Prices | None
+    rows: Sequence[TableRow], agents: Sequence[str], prices: Prices | None
 ) -> tuple[list[str], list[list[Any]]]:
     """Header and cells of the table by phase: phase, dur(s), one column an agent, TOTAL."""
     header = ["phase", "dur(s)", *agents, TOTAL, *(["USD"] if prices else [])]
@@ -125,7 +125,9 @@ def phase_grid(
     return header, grid
 
 
-def kind_grid(rows: Sequence[Row], what: str, prices: Prices | None) -> tuple[list[str], list[list[Any]]]:
+def kind_grid(
+    rows: Sequence[TableRow], what: str, prices: Prices | None
+) -> tuple[list[str], list[list[Any]]]:
     """Header and cells of a table of one kind of thing: the four counts, TOTAL."""
     header = [what, *FIELDS, TOTAL, *(["USD"] if prices else [])]
     grid = []
@@ -136,7 +138,7 @@ def kind_grid(rows: Sequence[Row], what: str, prices: Prices | None) -> tuple[li
     return header, grid
 
 
-def unpriced(rows: Sequence[Row], prices: Prices) -> list[str]:
+def unpriced(rows: Sequence[TableRow], prices: Prices) -> list[str]:
     """Models that were used and have no price."""
     models = merge(row.models for row in rows) or {}
     return sorted(name or "unknown" for name, c in models.items() if prices.cost(name, c) is None)

@@ -5,18 +5,20 @@ before that point. So a sweep over files with nothing new costs one stat each; a
 where it was; a file that was truncated, rewritten or replaced is noticed, also when it has grown past
 the old point again, and read from the start. A torn last line stays where it is until it is whole.
 
-Memory is one block, or one line where a line is longer than a block. The file is read, not mapped: a
-mapped file that shrinks kills the reader.
+Memory is one block, or one line where a line is longer than a block, up to a bound. The file is read, not
+mapped: a mapped file that shrinks kills the reader.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from fleet.core.record import dataclass
+from fleet import regular
 
 BLOCK = 1 << 20  # fits the processor's cache, which is worth more than fewer system calls
+LONGEST = 32 << 20  # a longer line is not held in memory: it costs itself
 _SEAL = 64  # bytes before the offset that must still be there
 
 Ident = tuple[int, int]
@@ -57,9 +59,9 @@ class Tail:
         piece after the last newline is fed too, and a file that was touched without growing is read anew.
         """
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = regular.open_fd(self.path)
         except OSError:
-            return 0  # gone or forbidden: what was counted stays counted
+            return 0  # gone, forbidden or no file at all: what was counted stays counted
         try:
             stat = os.fstat(handle)
             if ident_of(stat) != self.ident:
@@ -96,11 +98,16 @@ class Tail:
                 feed(buffer, end, self.offset)
                 self.offset += end
                 self.seal = bytes(buffer[max(0, end - _SEAL) : end])
+            elif size >= LONGEST:  # the rest of it is no record either, and is passed over as such
+                self.offset += size
+                self.seal = bytes(buffer[size - _SEAL : size])
+                buffer = bytearray(BLOCK)
+                continue
             elif size == len(buffer):
                 # One line longer than the block: a larger one, for this file only, and never both at once.
                 left = os.fstat(handle).st_size - self.offset + 1
                 buffer = bytearray()
-                buffer = bytearray(max(size + 1, min(size * 2, left)))
+                buffer = bytearray(min(LONGEST, max(size + 1, min(size * 2, left))))
                 continue
             if size < len(buffer):  # the end of the file
                 if torn and size > end:

@@ -12,9 +12,8 @@ Figures are kept in cells (source, model, day): whoever asks adds up the cells i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
-
-from fleet.core.record import dataclass, field
 
 ABSURD = 1 << 53  # no count is this large; what is, was not written by a CLI
 UNKNOWN = "unknown"  # a model or day the record does not name
@@ -95,7 +94,7 @@ def cells_beyond(now: Cells, base: Cells) -> Cells:
 
 
 @dataclass(slots=True)
-class Source:
+class Transcript:
     """One transcript: a file, or one session inside a database. `cwd` and `session` may be learnt late."""
 
     path: str
@@ -113,11 +112,11 @@ _Best = tuple[int, str, Four, int, list[int]]  # total, request, counts, source,
 class Ledger:
     """Every message once, summed by source, model and day."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[Transcript] = field(default_factory=list)
     cells: dict[tuple[int, str, str], list[int]] = field(default_factory=dict)
     _best: dict[str, _Best] = field(default_factory=dict)
 
-    def source(self, source: Source) -> int:
+    def source(self, source: Transcript) -> int:
         """Make a source known; its number is what `add` wants."""
         self.sources.append(source)
         return len(self.sources) - 1

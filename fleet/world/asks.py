@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from fleet.core.answers import RequestOutcome, admitted, refusal
+from fleet.core.evidence import dealt_with
 from fleet.core.memory import AgentMemory, Message, Moment, Status
-from fleet.core.model import Fleet
-from fleet.core.record import replace
+from fleet.core.model import Fleet, TextRule
 from fleet.core.rules.limits import OPERATOR
 from fleet.core.rules.outbox import queue, tail_of
+from fleet.core.wording import prepared
+from fleet.core.words import EventType
 from fleet.journal.requests import Request
 from fleet.world.world import House, World
 
 INLINE = 1500  # longer texts lie in a file of their own
+
+RESET = "reset"
+PARDON = "pardon"  # the same, with the limit window kept
 
 
 class Asks:
@@ -22,38 +29,61 @@ class Asks:
         self._world = world
         self._house = house
         self._taken: set[str] = set()
+        self.amnesty = False  # the fleet's own budget of restarts is to be forgotten too
 
     def serve(self, fleet: Fleet, memories: dict[str, AgentMemory], now: Moment) -> list[str]:
         """Take what is new; returns the names of those concerned."""
         touched = []
         for ask in self._house.requests.pending(self._taken):
             memory = memories.get(ask.agent)
-            if memory is None or fleet.agent(ask.agent) is None:
-                self._house.requests.answer(ask.id, ok=False, text=f"there is no agent {ask.agent}")
+            is_agent, is_service = fleet.agent(ask.agent) is not None, fleet.service(ask.agent) is not None
+            outcome = admitted(ask.kind, agent=is_agent, service=is_service)
+            if memory is None or outcome is not RequestOutcome.DONE:
+                self._answer(ask.id, outcome, refusal(outcome, ask.kind, ask.agent))
                 continue
             touched.append(ask.agent)
-            memories[ask.agent] = self._take(ask, memory, now)
+            memories[ask.agent] = self._take(ask, fleet, memory, now)
         return touched
 
-    def _take(self, ask: Request, memory: AgentMemory, now: Moment) -> AgentMemory:
+    def _take(self, ask: Request, fleet: Fleet, memory: AgentMemory, now: Moment) -> AgentMemory:
         if ask.kind == "send":
-            self._taken.add(ask.id)
-            return self._send(ask, memory, now)
+            return self._send(ask, _rules(fleet, ask.agent), memory, now)
         if ask.kind == "withdraw":
             message_id = str(ask.args.get("id", ""))
             kept = tuple(m for m in memory.outbox if m.id != message_id or m.status is not Status.QUEUED)
-            self._house.requests.answer(ask.id, ok=len(kept) < len(memory.outbox))
+            self._answer(
+                ask.id, RequestOutcome.DONE if len(kept) < len(memory.outbox) else RequestOutcome.FAILED
+            )
             self._house.requests.withdraw(message_id)
             return replace(memory, outbox=kept)
-        if ask.kind == "reset":
-            self._house.events.record("agent.reset", agent=ask.agent, reason="the operator asked for it")
-            self._house.requests.answer(ask.id, ok=True, text="tallies and verdicts are forgotten")
-            return forget(memory, now.wall)
-        self._house.requests.answer(ask.id, ok=False, text=f"unknown request {ask.kind!r}")
-        return memory
+        after = forget(memory, now.wall, window=ask.kind == RESET)
+        if (
+            ask.kind == RESET
+            or replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) != memory
+        ):
+            self._house.events.record(
+                EventType.AGENT_RESET, agent=ask.agent, reason="the operator asked for it"
+            )
+        self._answer(ask.id, RequestOutcome.DONE, "tallies and verdicts are forgotten")
+        self.amnesty = self.amnesty or bool(ask.args.get("budget"))
+        return after
 
-    def _send(self, ask: Request, memory: AgentMemory, now: Moment) -> AgentMemory:
+    def _answer(self, request: str, outcome: RequestOutcome, text: str = "", **facts: str) -> None:
+        ok = outcome is RequestOutcome.DONE
+        self._house.requests.answer(request, ok=ok, text=text, outcome=str(outcome), **facts)
+
+    def _send(
+        self, ask: Request, rules: tuple[TextRule, ...], memory: AgentMemory, now: Moment
+    ) -> AgentMemory:
         text, file = str(ask.args.get("text", "")), ""
+        given = prepared(text, rules)
+        if given.refused:
+            self._house.events.record(
+                EventType.MESSAGE_FAILED, agent=ask.agent, reason=f"send {ask.id}: {given.refused}"
+            )
+            self._answer(ask.id, RequestOutcome.FAILED, given.refused, status=str(Status.FAILED))
+            return memory
+        self._taken.add(ask.id)
         tail = tail_of(text)
         if len(text) > INLINE:
             self._world.disk.make_dir(self._house.path("messages"))
@@ -63,27 +93,39 @@ class Asks:
             # the window is over, and a person says: go on; what they say is the probe
             limit = replace(memory.limit, probed=now.steady, probes=memory.limit.probes + 1, source=OPERATOR)
             memory = replace(memory, limit=limit)
-        self._house.events.record("message.queued", agent=ask.agent, reason=f"send {ask.id}")
-        return queue(memory, Message(ask.id, "send", text, file, tail, queued=now.steady))
+        self._house.events.record(EventType.MESSAGE_QUEUED, agent=ask.agent, reason=f"send {ask.id}")
+        return queue(memory, Message(ask.id, "send", text, file, tail, queued=now.steady, idle=given.idle))
 
     def finished(self, messages: Iterable[Message]) -> None:
         """Leave the receipts of messages whose fate is known."""
         for message in messages:
             if message.kind == "send":
-                ok = message.status is Status.CONFIRMED
-                self._house.requests.answer(message.id, ok=ok, text=message.why, status=str(message.status))
+                outcome = RequestOutcome.DONE if message.status is Status.CONFIRMED else RequestOutcome.FAILED
+                self._answer(message.id, outcome, message.why, status=str(message.status))
                 self._taken.discard(message.id)
                 if message.file:
                     self._world.disk.remove(message.file)
 
 
-def forget(memory: AgentMemory, wall: float) -> AgentMemory:
-    """As if it had never failed. A limit window ends now; forgotten, its old banner would arm it again."""
+def _rules(fleet: Fleet, name: str) -> tuple[TextRule, ...]:
+    """What its CLI wants of texts; what goes to a server needs none of that, unless it is typed after all."""
+    agent = fleet.agent(name)
+    backend = fleet.backend_of(agent) if agent is not None else None
+    return backend.texts if backend is not None and backend.message_delivery == "keys" else ()
+
+
+def forget(memory: AgentMemory, wall: float, *, window: bool = True) -> AgentMemory:
+    """As if it had never failed. With `window` a limit window ends now too: `up` and `restart` keep it.
+
+    It is ended, not forgotten: its old banner would arm it again.
+    """
     limit = memory.limit
-    if limit is not None:
+    if limit is not None and window:
         waiting = any(m.kind == "probe" for m in memory.outbox)  # then that is the one probe
         limit = replace(limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=OPERATOR)
+    if memory.fatal:
+        memory = dealt_with(memory)  # the words that condemned it may still stand there
     return replace(
         memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", pardoned=memory.over,
-        limit=limit, limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
+        pardoned_at=wall, limit=limit, limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

@@ -19,6 +19,7 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, ServiceSpec
 from fleet.core.views import Row, problem, row
 from fleet.world.perform import fingerprint
+from fleet.world.ports import FileStat
 from fleet.world.sense import Spec
 from fleet.world.world import House, World
 
@@ -50,6 +51,7 @@ class Board:
         self._words: tuple[object, ...] = ()
         self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
         self._lines: dict[str, Line] = {}
+        self._outline: tuple[Fleet | None, str] = (None, "")
         self.rows: dict[str, Row] = {}
 
     def post(
@@ -83,9 +85,14 @@ class Board:
         return True
 
     def write(
-        self, fleet: Fleet, plan: LoopPlan | None, troubles: Iterable[str], facts: Mapping[str, object]
+        self,
+        fleet: Fleet,
+        stamp: FileStat | None,
+        plan: LoopPlan | None,
+        troubles: Iterable[str],
+        facts: Mapping[str, object],
     ) -> None:
-        """The whole board, for readers in other processes."""
+        """The whole board, for readers in other processes. `stamp`: of the fleet's file."""
         lines = self._lines = {name: self._line(name, shown) for name, shown in self.rows.items()}
         agents, services = (
             ", ".join(lines[spec.name].text for spec in specs if spec.name in lines)
@@ -95,10 +102,23 @@ class Board:
         problems += plan.problems if plan else ()
         rest = {"loop": _loop(fleet, plan), "problems": problems, **facts}
         body = (
-            f'{{"version": {_json(__version__)}, "agents": [{agents}], "services": [{services}],'
+            f'{{"version": {_json(__version__)}, {self._declared(fleet, stamp)}'
+            f'"agents": [{agents}], "services": [{services}],'
             f" {_json(rest).removeprefix('{')}"
         )
         self._world.disk.write(self._house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
+
+    def _declared(self, fleet: Fleet, stamp: FileStat | None) -> str:
+        """The outline of the file, so that it need not be read again while its stamp is the same.
+
+        Left out when reading it leads to remarks: those are about other files, which come and go.
+        """
+        if stamp is None or fleet.warnings:
+            return ""
+        if self._outline[0] is not fleet:
+            self._outline = (fleet, _json(to_plain(fleet.outline)))
+        mark = [stamp.size, stamp.mtime_ns, stamp.inode]
+        return f'"declared": {{"stamp": {_json(mark)}, "outline": {self._outline[1]}}}, '
 
     def _line(self, name: str, shown: Row) -> Line:
         known = self._lines.get(name)
@@ -156,12 +176,14 @@ def _loop(fleet: Fleet, plan: LoopPlan | None) -> dict[str, Any] | None:
     if fleet.loop is None or plan is None:
         return None
     ids = [p.id for p in fleet.loop.phases]
-    index = len(ids) if plan.complete else ids.index(plan.phase) if plan.phase in ids else None
+    index = ids.index(plan.phase) if plan.phase in ids else None
+    if plan.complete:
+        index = len(ids)
     return {
         "index": index,
         "id": plan.phase,
         "total": len(ids),
         "complete": plan.complete,
-        "held": plan.held,
+        "held": plan.held or plan.stays,
         "state": plan.state,
     }

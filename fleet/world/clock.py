@@ -13,3 +13,6 @@ class RealClock:
 
     def mono(self) -> float:
         return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

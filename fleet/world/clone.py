@@ -1,9 +1,10 @@
 """An agent's own copy of a repository: made once, never touched again.
 
 A clone is made under another name and renamed when it is whole, so a directory that is there is a
-directory that works, and one that was there before is left exactly as it is. Where the source is a plain
-directory and no repository, a bare repository is founded from its files under `log_dir`, and everybody
-who names that directory clones the same one: this is how agents share work without a server.
+directory that works, and one that was there before is left exactly as it is. Where git would refuse a
+push into the source (a branch is checked out there, or it is a plain directory and no repository), a bare
+repository is founded from it under `log_dir`, and everybody who names that directory clones the same one:
+this is how agents share work without a server.
 
 Runs as a child (`python -P clone.py SOURCE TARGET REPOSITORIES`), because a remote may take minutes.
 """
@@ -14,19 +15,24 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 
 if __name__ == "__main__":  # started by path, with -P: our neighbours must not pass for library modules
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if _HOME not in sys.path:  # where pip installed us it is, in its place after the standard library
+        sys.path.insert(0, _HOME)
 
 from fleet.core.model import AgentSpec, Fleet
 from fleet.world.git import ENV, SAFE
 from fleet.world.jobs import child_env
 
 CLONE_TIMEOUT_S = 1800.0
+_SPECIAL, _ESCAPED = r"([\\*?\[\]!# ])", r"\\\1"  # in a pattern of git's
+ACCEPTS = frozenset({"ignore", "warn", "false", "updateinstead"})  # of receive.denyCurrentBranch
 _FOUNDER = {
     f"GIT_{who}_{what}": word
     for who in ("AUTHOR", "COMMITTER")
@@ -38,37 +44,50 @@ class CloneError(Exception):
     """A clone could not be made; the text says why."""
 
 
-def clone_job(agent: AgentSpec) -> str:
-    """The name of an agent's clone among the jobs."""
-    return f"clone:{agent.name}"
-
-
 def clone_command(fleet: Fleet, agent: AgentSpec) -> list[str]:
     """The child that makes an agent's directory."""
     script = os.path.abspath(__file__)
     return [sys.executable, "-P", script, agent.clone, agent.dir, f"{fleet.log_dir}/repos"]
 
 
-def make_clone(source: str, target: str, repositories: str) -> None:
-    """Make `target`, unless something is there already."""
+def make_clone(source: str, target: str, repositories: str) -> str:
+    """Make `target`, unless something is there already; where its pushes go, if not to `source`."""
     parent, name = os.path.split(target.rstrip("/"))
     os.makedirs(parent, exist_ok=True)
     with _alone(parent):
         if os.path.lexists(target):
-            return
+            return ""
         _clear(parent, f".{name}.clone-")
-        if os.path.isdir(source) and not _is_repository(source):
-            source = found(source, repositories)
+        shared = ""
+        if os.path.isdir(source) and not takes_pushes(source):
+            source = shared = found(source, repositories)
         half = os.path.join(parent, f".{name}.clone-{os.urandom(4).hex()}")
         try:
             _git("clone", "--quiet", "--", source, half)
             os.rename(half, target)
         finally:
             shutil.rmtree(half, ignore_errors=True)
+    return shared
+
+
+def takes_pushes(directory: str) -> bool:
+    """Would git take a push to the branch that a clone of this directory works on?"""
+    if not _is_repository(directory):
+        return False
+    if _git("-C", directory, "rev-parse", "--is-bare-repository") == "true":
+        return True
+    told = _git("-C", directory, "config", "--default", "refuse", "--get", "receive.denyCurrentBranch")
+    if told.lower() in ACCEPTS:
+        return True
+    try:
+        _git("-C", directory, "symbolic-ref", "--quiet", "HEAD")
+    except CloneError:
+        return True  # no branch is checked out
+    return False
 
 
 def found(directory: str, repositories: str) -> str:
-    """A bare repository that begins with the files of a plain directory; the same one every time."""
+    """A bare repository that begins with the commits or files of a directory; the same one every time."""
     directory = os.path.realpath(directory)
     tag = hashlib.sha256(directory.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     name = f"{os.path.basename(directory)}-{tag}.git"
@@ -80,18 +99,32 @@ def found(directory: str, repositories: str) -> str:
         _clear(repositories, f".{name}.half-")
         half = os.path.join(repositories, f".{name}.half-{os.urandom(4).hex()}")
         try:
-            _git("init", "--quiet", "--bare", "--initial-branch=main", half)
-            here = (f"--git-dir={half}", f"--work-tree={directory}")
-            _git(*here, "add", "--all", ".")
-            tree = _git(*here, "write-tree")
-            commit = _git(*here, "commit-tree", "-m", "start", tree)
-            _git(*here, "update-ref", "refs/heads/main", commit)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(half, "index"))
+            if _is_repository(directory):
+                _git("clone", "--quiet", "--bare", "--", directory, half)
+            else:
+                _from_files(directory, half, os.path.dirname(os.path.realpath(repositories)))
             os.rename(half, home)
         finally:
             shutil.rmtree(half, ignore_errors=True)
     return home
+
+
+def _from_files(directory: str, bare: str, log_dir: str) -> None:
+    """All files but our own: state and logs are nobody's work."""
+    _git("init", "--quiet", "--bare", "--initial-branch=main", bare)
+    ours = os.path.relpath(log_dir, directory)
+    if not ours.startswith(".."):
+        os.makedirs(os.path.join(bare, "info"), exist_ok=True)
+        path = os.path.join(bare, "info", "exclude")
+        with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"/{re.sub(_SPECIAL, _ESCAPED, ours)}/\n")
+    here = (f"--git-dir={bare}", f"--work-tree={directory}")
+    _git(*here, "add", "--all", ".")
+    tree = _git(*here, "write-tree")
+    commit = _git(*here, "commit-tree", "-m", "start", tree)
+    _git(*here, "update-ref", "refs/heads/main", commit)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(bare, "index"))
 
 
 def _is_repository(path: str) -> bool:

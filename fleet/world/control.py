@@ -19,8 +19,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from fleet.core.result import Result
 from fleet.world import tmux_rows, tmux_text
 from fleet.world.ports import Launch, Unavailable
+from fleet.world.procfs import RUN_VARIABLE
 from fleet.world.speaker import Batch, Said, Speaker
 from fleet.world.tmux import TmuxServer
 
@@ -87,7 +89,7 @@ class ControlTmux(Speaker):
         except _Broken:
             return self._server.ask(lines)
 
-    def create(self, launches: Sequence[Launch]) -> dict[str, str]:
+    def create(self, launches: Sequence[Launch]) -> dict[str, Result]:
         """By a process: it is rare, and it must be able to found a server."""
         made = self._server.create(launches)
         self._retry_at = 0.0
@@ -138,7 +140,8 @@ class ControlTmux(Speaker):
         self._retry_at = time.monotonic() + _RETRY_AFTER
         server = self._server
         quiet = ["-f", "no-output,ignore-size"]
-        argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, "cat"]
+        marked = ["-e", f"{RUN_VARIABLE}={self._anchor}"]  # so that the process in it is known as ours
+        argv = [*server.argv, "-N", "-C", "new-session", "-A", *quiet, "-s", self._anchor, *marked, "cat"]
         try:
             self._client = subprocess.Popen(
                 argv,

@@ -6,7 +6,8 @@ What cannot be put on record is not done. What was decided before somebody stopp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S
@@ -14,25 +15,29 @@ from fleet.core.case import Case, LoopState
 from fleet.core.decide import Judgement
 from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
 from fleet.core.model import AgentSpec, Fleet
-from fleet.core.record import replace
+from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, tail_of
+from fleet.core.words import EventType, Outcome
 from fleet.journal.store import StoreError
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
-from fleet.world.perform import Done, Order, Performer
+from fleet.world.perform import Order, Performer
 from fleet.world.records import Records
 from fleet.world.sense import Senses, Spec
 from fleet.world.trouble import Trouble
 from fleet.world.world import House
 
+MAYBE_DONE = frozenset({Outcome.DONE, Outcome.UNKNOWN})
+NOTHING_CHANGED = frozenset({Outcome.EXISTS, Outcome.STALE})
 REFUSED_AGAIN_S = 5.0
 OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
 NEVER = 1e15
 # What a verdict changes in memory because its act is about to happen.
 DONE_BY_ACTS = (
     "stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run", "bad_resumes",
+    "afresh",
 )  # fmt: skip
 TAIL_OF = 400  # characters of a long text in which its end is found
 WHOLE = 4000  # characters of a text that is known whole: then a person's words before it are seen as theirs
@@ -89,9 +94,11 @@ class Deeds:
             elif verdict.action is not None:
                 acts.append((spec, verdict.action))
         for spec, action in acts:
-            self.trouble.guard(f"acting on {spec.name}", lambda s=spec, a=action: self._act(s, a, now))  # type: ignore[misc]
+            act = partial(self._act, spec, action, now)
+            self.trouble.guard(f"acting on {spec.name}", act, comes_again=False)
         if starts:
-            self.trouble.guard("starting agents", lambda: self._start(fleet, starts, now))
+            start = partial(self._start, fleet, starts, now)
+            self.trouble.guard("starting agents", start, comes_again=False)
 
     def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
         old = self.mind.memories[spec.name]
@@ -108,7 +115,7 @@ class Deeds:
             if verdict.memory.detail != old.detail:
                 reason = f"{old.detail or 'unseen'} -> {verdict.memory.detail}: {verdict.reason}"
                 self.house.events.record(
-                    "agent.state_changed",
+                    EventType.AGENT_STATE_CHANGED,
                     agent=spec.name,
                     reason=reason,
                     rule=verdict.rule,
@@ -120,7 +127,7 @@ class Deeds:
         except (OSError, StoreError) as error:
             # not put on record, so not done: what the verdict took for granted is taken back
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self.trouble.degrade(f"state cannot be written: {why}")
+            self.trouble.degrade("state cannot be written", why)
             self._take_back(spec)
             return False
         return True
@@ -161,25 +168,25 @@ class Deeds:
             message = next((m for m in self.mind.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)
         self.senses.forget(spec.session)
-        if message is not None and isinstance(action, Paste) and (done.ok or done.why.startswith("unknown")):
+        if message is not None and isinstance(action, Paste) and done.outcome in MAYBE_DONE:
             pasted = replace(message, pasted=True)
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], pasted)
         if done.ok:
             return
         self._record(
-            "action.stale" if done.stale else "action.failed",
+            EventType.ACTION_STALE if done.outcome is Outcome.STALE else EventType.ACTION_FAILED,
             spec.name,
             f"{type(action).__name__}: {done.why}",
         )
-        if message is not None and not done.why.startswith("unknown"):
+        if message is not None and done.outcome not in MAYBE_DONE:
             # it was certainly not done: a step back, or out of the queue when it never can be
             back = replace(message, status=Status.QUEUED, run="", posted=False, why=done.why)
             if isinstance(action, Press):
                 back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
-            elif done.fatal:
+            elif done.outcome is Outcome.IMPOSSIBLE:
                 back = replace(back, status=Status.FAILED)
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], back)
-            if done.fatal:
+            if done.outcome is Outcome.IMPOSSIBLE:
                 self.asks.finished((back,))
             self.mind.wakes[spec.name] = now.steady + 1.0
 
@@ -191,14 +198,15 @@ class Deeds:
 
         results = self.performer.start(fleet, orders, wanted)
         for spec, action in starts:
-            self._settle(spec, action, results.get(spec.name, Done(ok=False, why="not tried")), now)
+            self._settle(spec, action, results.get(spec.name, Result(Outcome.REFUSED, "not tried")), now)
 
     def _order(self, spec: Spec, action: Start) -> Order:
         phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
-        resume = self.mind.memories[spec.name].bad_resumes < BAD_ID_TRIES
-        return Order(spec, action.cause, action.replace, resume, phase, action.planned)
+        memory = self.mind.memories[spec.name]
+        resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
+        return Order(spec, action.cause, action.replace, resume, phase, action.planned, by_person=False)
 
-    def _settle(self, spec: Spec, action: Start, done: Done, now: Moment) -> None:
+    def _settle(self, spec: Spec, action: Start, done: Result, now: Moment) -> None:
         memory = self.mind.memories[spec.name]
         if done.ok:
             memory = replace(
@@ -213,20 +221,20 @@ class Deeds:
                     self.mind.fleet,
                     heals=(*(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S), now.steady),
                 )
-                self._record("agent.healed", spec.name, action.cause)
-        elif done.fatal:
+                self._record(EventType.AGENT_HEALED, spec.name, action.cause)
+        elif done.outcome is Outcome.IMPOSSIBLE:
             memory = replace(
                 memory, fatal=done.why, fix=f"mend it, then `reset {spec.name}` or `up {spec.name}`"
             )
-            self._record("agent.failed_for_good", spec.name, done.why)
-        elif not done.stale:
+            self._record(EventType.AGENT_FAILED_FOR_GOOD, spec.name, done.why)
+        elif done.outcome not in NOTHING_CHANGED:
             memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
-            self._record("agent.start_failed", spec.name, done.why)
+            self._record(EventType.AGENT_START_FAILED, spec.name, done.why)
         self.mind.memories[spec.name] = memory
         self.mind.wakes[spec.name] = now.steady + (0.05 if done.ok else 1.0)
         self.records.save(spec.name, spec.session, memory, now.steady)
 
-    def _record(self, kind: str, agent: str, reason: str) -> None:
+    def _record(self, kind: EventType, agent: str, reason: str) -> None:
         self.house.events.record(kind, agent=agent, reason=reason)
 
 

@@ -2,7 +2,8 @@
 
 Nothing here waits: files are read where they are, and pages are fetched by a thread whose answer is
 there at a later look. What one run said is forgotten with the run. A limit is passed on once: what has
-been armed from it must not be armed again by the same record.
+been armed from it must not be armed again by the same record. A record that cannot be read costs itself,
+and is told once a source.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fleet import regular
 from fleet.backends.adapters import ADAPTERS, wanted
 from fleet.backends.facts import Facts, Heading, Reach, Source
 from fleet.backends.opencode_letters import USER
@@ -20,7 +23,9 @@ from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
 from fleet.core.seen import Proc, Signal
-from fleet.world.loopback import Ask, ask
+from fleet.core.words import EventType
+from fleet.world.loopback import Ask, Stranger, ask
+from fleet.world.ports import Disk
 from fleet.world.world import House, World
 
 TAIL_CAP = 4 << 20  # of a transcript read at one look; the rest waits for the next
@@ -48,6 +53,9 @@ class _Ear:
     heard: Heard = NOTHING
     told: tuple[float, float | None] = (0.0, None)  # wall: the limit already passed on, and its end
     stats: dict[str, object] = field(default_factory=dict)
+    skipping: set[str] = field(default_factory=set)  # files in the middle of a line that is too long
+    stuck: set[str] = field(default_factory=set)  # what lies in a spool and cannot be taken away
+    told_of: set[str] = field(default_factory=set)  # sources with something unreadable, already on record
     key: str = ""  # of its server
     answered: float = 0.0  # wall: its server's newest answer
 
@@ -83,7 +91,7 @@ class Ears:
         )
         new: list[Signal] = []
         for source in wanted(backend, facts):
-            new += self._listen(ear, backend, facts, source)
+            new += self._listen(agent, ear, backend, facts, source)
         if new:
             # a resumed conversation's file begins with what earlier runs said
             ear.heard = fold(ear.heard, (s for s in new if s.at >= run.started - EARLY_S))
@@ -106,58 +114,85 @@ class Ears:
         ear = self._ears.get(session)
         return ear is not None and bool(ear.conversation) and time.time() - ear.answered < PAGE_OLD_S
 
-    def _listen(self, ear: _Ear, backend: Backend, facts: Facts, source: Source) -> list[Signal]:
-        try:
-            read = _READERS[source.reach](self, ear, facts, source)
-        except OSError:
-            return []  # it is not there yet, or not ours to read: the screen is still there
+    def strangers(self) -> list[str]:
+        """Servers of our agents that another user stands in for; nothing is sent to them."""
+        faults = sorted(set(self._pages.strangers.values()))
+        return [f"an agent's server is not spoken to: {fault}; its messages are typed" for fault in faults]
+
+    def _listen(
+        self, agent: AgentSpec, ear: _Ear, backend: Backend, facts: Facts, source: Source
+    ) -> list[Signal]:
         said: list[Signal] = []
+        faults: list[str] = []
+        try:
+            read = _READERS[source.reach](self, ear, facts, source, faults)
+        except (FileNotFoundError, NotADirectoryError):
+            return []  # it is not there yet: the screen is
+        except OSError as error:
+            faults.append(error.strerror or str(error))
+            read = []
         for at, data in read:
             heading = Heading(backend, facts, source, at, self._world.zone or "UTC")
-            said += ADAPTERS[source.adapter].signals(heading, data)
+            said += _understood(ADAPTERS[source.adapter].signals, heading, data, faults)
+        if faults and source.where not in ear.told_of:
+            ear.told_of.add(source.where)
+            reason = f"{source.adapter}: {source.where}: {faults[0]}; that is passed over"
+            self._house.events.record(EventType.SIGNAL_UNREADABLE, agent=agent.name, reason=reason)
         return said
 
-    # --- four ways to read --------------------------------------------------------------------------
+    # --- four ways to read; what is no record goes to `faults` ----------------------------------------
 
-    def _spool(self, _ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
+    def _spool(
+        self, ear: _Ear, _facts: Facts, source: Source, faults: list[str]
+    ) -> list[tuple[float, bytes]]:
         disk, found = self._world.disk, []
         names = [n for n in disk.names(source.where) if n.endswith(source.suffix) and not n.startswith(".")]
-        for name in names[:SPOOL_MAX]:
+        ear.stuck &= set(names)
+        for name in [n for n in names if n not in ear.stuck][:SPOOL_MAX]:
             path = f"{source.where}/{name}"
-            stat = disk.stat(path)
-            if stat is None:
-                continue
             try:
-                found.append((stat.mtime_ns / 1e9, disk.read(path, FILE_CAP)))
-            finally:
+                stat = disk.stat(path)
+                if stat is not None:
+                    found.append((stat.mtime_ns / 1e9, disk.read(path, FILE_CAP)))
+            except OSError as error:
+                faults.append(f"{name} {error.strerror or error}")
+            try:
                 disk.remove(path)
+            except OSError:
+                ear.stuck.add(name)  # a directory, say: the others are not to wait for it
         return sorted(found, key=lambda one: one[0])
 
-    def _file(self, ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
+    def _file(
+        self, ear: _Ear, _facts: Facts, source: Source, _faults: list[str]
+    ) -> list[tuple[float, bytes]]:
         stat = self._world.disk.stat(source.where)
         if stat is None or ear.stats.get(source.where) == stat:
             return []
         ear.stats[source.where] = stat
         return [(stat.mtime_ns / 1e9, self._world.disk.read(source.where, FILE_CAP))]
 
-    def _tail(self, ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
-        return _new_lines(ear, source.where)
+    def _tail(self, ear: _Ear, _facts: Facts, source: Source, faults: list[str]) -> list[tuple[float, bytes]]:
+        return _new_lines(self._world.disk, ear, source.where, faults)
 
-    def _search(self, ear: _Ear, facts: Facts, source: Source) -> list[tuple[float, bytes]]:
+    def _search(
+        self, ear: _Ear, facts: Facts, source: Source, faults: list[str]
+    ) -> list[tuple[float, bytes]]:
         if not ear.found:
             claims = ADAPTERS[source.adapter].claims
             names = [n for n in self._world.disk.names(source.where) if n.endswith(source.suffix)]
             for name in sorted(names, reverse=True)[:NEWEST]:
                 path = f"{source.where}/{name}"
-                identity = claims(_head(path), facts) if claims is not None else name
+                identity = _claimed(claims, _head(path), facts) if claims is not None else name
                 if identity:
                     ear.found, ear.conversation = path, identity
                     break
         if not ear.found.startswith(source.where + "/"):
             return []
-        return _new_lines(ear, ear.found)
+        return _new_lines(self._world.disk, ear, ear.found, faults)
 
-    def _page(self, ear: _Ear, _facts: Facts, source: Source) -> list[tuple[float, bytes]]:
+    def _page(
+        self, ear: _Ear, _facts: Facts, source: Source, _faults: list[str]
+    ) -> list[tuple[float, bytes]]:
         answer = self._pages.ask(source.where, ear.key)
         if answer is None:
             return []
@@ -174,26 +209,55 @@ def server_key(world: World, house: House, session: str, run: Run, variable: str
     return f"{USER}:{password}" if password else ""
 
 
-def _new_lines(ear: _Ear, path: str) -> list[tuple[float, bytes]]:
-    """Whole lines since the last look; a file that shrank is another one. Links are the user's choice."""
-    with open(path, "rb") as file:
-        info = os.fstat(file.fileno())
-        offset = ear.offsets.get(path, 0)
-        if info.st_size < offset:
-            offset = 0
-        if info.st_size == offset:
-            return []
-        file.seek(offset)
-        data = file.read(TAIL_CAP)
+def _new_lines(disk: Disk, ear: _Ear, path: str, faults: list[str]) -> list[tuple[float, bytes]]:
+    """Whole lines since the last look; a file that shrank is another one."""
+    offset = ear.offsets.get(path, 0)
+    info, data = disk.tail(path, offset, TAIL_CAP)
+    if info.size < offset:
+        offset = 0
+        ear.skipping.discard(path)
+        info, data = disk.tail(path, offset, TAIL_CAP)
+    if info.size == offset:
+        return []
     end = data.rfind(b"\n") + 1
+    if not end and len(data) == TAIL_CAP:  # no line of a CLI is as long
+        ear.skipping.add(path)
+        faults.append(f"a line is longer than {TAIL_CAP >> 20} MiB")
+        end = len(data)
     ear.offsets[path] = offset + end
-    return [(info.st_mtime, data[:end])] if end else []
+    begin = 0
+    if path in ear.skipping and end:
+        begin = data.find(b"\n") + 1 or end
+        if data[:begin].endswith(b"\n"):
+            ear.skipping.discard(path)
+    return [(info.mtime_ns / 1e9, data[begin:end])] if end > begin else []
+
+
+def _understood(
+    signals: Callable[[Heading, bytes], list[Signal]], heading: Heading, data: bytes, faults: list[str]
+) -> list[Signal]:
+    """What it says. Others wrote it: where the whole cannot be understood, each line is taken on its own."""
+    try:
+        return signals(heading, data)
+    except Exception as fault:
+        lines = data.split(b"\n")
+        if len(lines) == 1:
+            faults.append(f"a record that cannot be read ({type(fault).__name__})")
+            return []
+    return [signal for line in lines for signal in _understood(signals, heading, line, faults)]
+
+
+def _claimed(claims: Callable[[bytes, Facts], str], head: bytes, facts: Facts) -> str:
+    """Whose file that is; nobody's, when its opening makes no sense."""
+    try:
+        return claims(head, facts)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return ""
 
 
 def _head(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read(HEAD_CAP)
+        return regular.read(path, HEAD_CAP)
     except OSError:
         return b""
 
@@ -215,6 +279,7 @@ class Pages:
         self._answers: dict[str, tuple[float, bytes]] = {}
         self._asked: dict[str, float] = {}
         self._busy: set[str] = set()
+        self.strangers: dict[str, str] = {}  # by address: why it was not spoken to
 
     def ask(self, address: str, key: str = "") -> tuple[float, bytes] | None:
         """The newest answer, if it is young enough; a new one is on its way."""
@@ -233,7 +298,12 @@ class Pages:
                 self._answers[address] = (time.time(), answer.body)
             else:
                 self._answers.pop(address, None)  # a server that speaks of something else says nothing
+            self.strangers.pop(address, None)
+        except Stranger as fault:
+            self._answers.pop(address, None)
+            self.strangers[address] = str(fault)
         except OSError:
             self._answers.pop(address, None)  # no server, no word
+            self.strangers.pop(address, None)
         finally:
             self._busy.discard(address)

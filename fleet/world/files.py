@@ -14,7 +14,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-from fleet.world.ports import FileStat
+from fleet import regular
+from fleet.world.ports import FileStat, Torn
 
 DIR_MODE = 0o700
 FILE_MODE = 0o600
@@ -51,8 +52,19 @@ def _open(path: str, flags: int, mode: int = FILE_MODE, dir_fd: int | None = Non
 
 def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError as error:
+        raise Torn(error, len(data) - len(view)) from None
+
+
+def _flush(fd: int, written: int) -> None:
+    """To the disk itself; what it refuses is in the file all the same."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        raise Torn(error, written) from None
 
 
 @contextlib.contextmanager
@@ -82,6 +94,13 @@ class RealDisk:
             raise _refuse(errno.EFBIG, f"is larger than {cap} bytes", path)
         return b"".join(parts)
 
+    def tail(self, path: str, offset: int, cap: int) -> tuple[FileStat, bytes]:
+        """A file that a program appends to, from there on."""
+        with regular.opened(path) as fd:
+            info = os.fstat(fd)
+            found = FileStat(info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
+            return found, os.pread(fd, cap, offset)
+
     def write(self, path: str, data: bytes, mode: int = FILE_MODE, *, sync: bool = True) -> None:
         """Durable and atomic: temp file, fsync, rename, fsync of the directory. Without `sync`: atomic."""
         head, base = os.path.split(path)
@@ -89,8 +108,8 @@ class RealDisk:
         with _directory(head) as where:
             with contextlib.suppress(FileNotFoundError):
                 _check_kind(os.stat(base, dir_fd=where, follow_symlinks=False), path)
-            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, FILE_MODE, dir_fd=where)
             try:
+                fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, FILE_MODE, dir_fd=where)
                 try:
                     os.fchmod(fd, mode)
                     _write_all(fd, data)
@@ -99,9 +118,11 @@ class RealDisk:
                 finally:
                     os.close(fd)
                 os.rename(temp, base, src_dir_fd=where, dst_dir_fd=where)
-            except BaseException:
+            except BaseException as error:
                 with contextlib.suppress(OSError):
                     os.unlink(temp, dir_fd=where)
+                if isinstance(error, OSError):  # say the name that a reader knows
+                    raise OSError(error.errno, error.strerror, path) from None
                 raise
             if sync:
                 os.fsync(where)
@@ -120,12 +141,12 @@ class RealDisk:
                 os.fchmod(fd, FILE_MODE)
             _write_all(fd, data)
             if sync:
-                os.fsync(fd)
+                _flush(fd, len(data))
         finally:
             os.close(fd)
         if sync and created:
             with _directory(os.path.dirname(path)) as where:
-                os.fsync(where)
+                _flush(where, len(data))
 
     def remove(self, path: str) -> None:
         """Gone, durably; no error when it was not there."""

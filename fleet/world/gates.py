@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.loop import GateResult, RunGate
+from fleet.core.loop import GateResult, RunGate, TreeView
 from fleet.core.model import Loop
 from fleet.core.rules.gates import Answer, judge
 from fleet.journal.store import Store
 from fleet.world import git
-from fleet.world.jobs import Ended
+from fleet.world.jobs import JobEnd
 
 DOCUMENT = "gates"
 RESULTS_CAP = 60
@@ -38,7 +39,7 @@ def gate_log(log_dir: str, step: RunGate) -> str:
     return f"{log_dir}/logs/gates/{safe}-{step.index + 1}-{step.key[:12]}.log"
 
 
-def gate_result(step: RunGate, ended: Ended, loop: Loop, wall: float) -> GateResult:
+def gate_result(step: RunGate, ended: JobEnd, loop: Loop, wall: float) -> GateResult:
     """A finished child, judged."""
     text = ended.output[-OUTPUT_TAIL:].decode("utf-8", "replace")
     commits = git.parse_commits(ended.output) if step.gate.review else ()
@@ -54,7 +55,17 @@ def gate_result(step: RunGate, ended: Ended, loop: Loop, wall: float) -> GateRes
         at=wall,
         seconds=ended.seconds,
         value=value,
+        begun=step.begun,
     )
+
+
+def proved_for(result: GateResult, step: RunGate, after: TreeView) -> GateResult:
+    """The result under the work tree it was proved for: what a gate leaves behind untracked is its own."""
+    before = step.tree
+    if before is None or (before.head, before.tracked) == (after.head, after.tracked):
+        return replace(result, key=after.key) if before is not None else result
+    why = "files of the work tree changed while it ran; it is asked again"
+    return replace(result, ok=False, said=why, key=after.key, moved=True)
 
 
 class GateBook:
@@ -75,7 +86,7 @@ class GateBook:
     def keep(self, result: GateResult) -> None:
         """Keep one; of the same question only the newest answer."""
         with self._lock():
-            same = (result.phase, result.gate, result.print, result.key)
-            others = [r for r in self.read() if (r.phase, r.gate, r.print, r.key) != same]
+            same = (result.phase, result.gate, result.print, result.key, result.begun)
+            others = [r for r in self.read() if (r.phase, r.gate, r.print, r.key, r.begun) != same]
             rows = [to_plain(r) for r in (*others, result)][-RESULTS_CAP:]
             self._store.save(DOCUMENT, {"results": rows})

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from fleet.world import procfs
 from fleet.world.ports import Disk
 
 KILL_AFTER_S = 2.0  # between asking a group to end and forcing it
@@ -28,7 +29,7 @@ SPARE = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "G
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobEnd:
     """How a child ended. `code` None: by us, at its time limit or for too much output."""
 
     key: str
@@ -54,7 +55,7 @@ class Children(Protocol):
     ) -> str:
         """Start it: "" or why it could not be. A key that is at work already is left alone."""
 
-    def poll(self) -> tuple[Ended, ...]:
+    def poll(self) -> tuple[JobEnd, ...]:
         """Those that ended since the last time."""
 
     def keys(self) -> frozenset[str]:
@@ -135,7 +136,7 @@ class Jobs:
         times = [c.asked + KILL_AFTER_S if c.asked else c.deadline for c in self._children.values()]
         return min(times, default=None)
 
-    def poll(self) -> tuple[Ended, ...]:
+    def poll(self) -> tuple[JobEnd, ...]:
         ended = []
         for key, child in list(self._children.items()):
             if _has_ended(child.process.pid):
@@ -169,7 +170,7 @@ class Jobs:
         elif now >= child.asked + KILL_AFTER_S:
             _signal_group(child.process.pid, signal.SIGKILL)
 
-    def _finish(self, key: str, child: _Child) -> Ended:
+    def _finish(self, key: str, child: _Child) -> JobEnd:
         """Reap it. Its group goes first, while the pid is still ours, so that no stranger can be hit."""
         _signal_group(child.process.pid, signal.SIGKILL)
         code = child.process.wait()
@@ -181,7 +182,7 @@ class Jobs:
                 self._disk.remove(child.record)
         del self._children[key]
         final = None if child.why else code
-        return Ended(key, final, output, self._mono() - child.started, child.log, child.why)
+        return JobEnd(key, final, output, self._mono() - child.started, child.log, child.why)
 
     def _remember(self, pid: int) -> str:
         if not (self._disk and self._records):
@@ -240,8 +241,5 @@ def _signal_group(pid: int, signum: int) -> None:
 
 def _started(pid: int) -> str:
     """When a process began, in the kernel's own count; empty where that cannot be read."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return ""
+    found = procfs.row(pid)
+    return str(found.start) if found is not None else ""

@@ -11,6 +11,7 @@ import os
 
 from fleet.core.model import Fleet
 from fleet.world.files import FILE_MODE, RealDisk
+from fleet.world.records import Records
 from fleet.world.speaker import Speaker
 from fleet.world.world import House
 
@@ -58,11 +59,16 @@ class KeepingDisk(RealDisk):
             self._kept[path] = data
 
 
-def move_back_in(fleet: Fleet, house: House, disk: KeepingDisk, tmux: Speaker) -> int:
+def move_back_in(fleet: Fleet, house: House, records: Records, disk: KeepingDisk, tmux: Speaker) -> int:
     """The state as we last knew it, and new logs where the old ones are gone; how many files came back."""
     count = disk.restore()
     for folder in (house.path("agents"), house.path("runs"), house.path("signals"), house.logs_dir):
         disk.make_dir(folder)
+    for agent in fleet.agents:  # `up` wrote these, not we; the records of the runs hold them too
+        run, path = records.run(agent.session), house.path(f"{agent.name}.id")
+        if run is not None and run.conversation and not os.path.lexists(path):
+            house.store.write_text(f"{agent.name}.id", f"{run.conversation}\n")
+            count += 1
     sessions = [*(s.session for s in fleet.members), fleet.watchdog_session]
     lost = [s for s in sessions if not os.path.lexists(f"{house.logs_dir}/{s}.log")]
     for session in lost:

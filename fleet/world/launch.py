@@ -15,27 +15,13 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.world import descriptors
+from fleet.world.env import BASE_NAMES, NAME, pick, unwanted
 from fleet.world.shell import fill, quote
 
 ENGINE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ARGUMENT_CAP = 120_000  # Linux refuses a single argument of 131,072 bytes
 
-# What any program may see of the environment that `up` was run in; everything else is by env_pass.
-BASE_NAMES = (
-    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "COLORTERM",
-    "XDG_*", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR",
-)  # fmt: skip
-
-# Ours, the caller's tmux, one-off overrides: never handed on.
-NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
-
-# Set anew by the terminal and the shell of every pane: they are nobody's.
-PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
-
-# A CLI that finds these believes it runs inside another one, and refuses or misbehaves.
-NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = r"[A-Za-z0-9_@%+=:,./-]+"
 
 _READ_ENV_FILE = """\
@@ -69,27 +55,22 @@ until {command}; do
 done"""
 
 
-def base_env(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that any pane may have."""
-    return _pick(environ, BASE_NAMES)
-
-
 def server_env(fleet: Fleet, environ: Mapping[str, str]) -> dict[str, str]:
     """The union of what the members of the fleet may see: what the watchdog holds and hands out."""
     passed = [b.env_pass for b in fleet.backends]
     passed += [a.env_pass for a in fleet.agents] + [s.env_pass for s in fleet.services]
     passed += [(n.url_env,) for n in fleet.notify if n.url_env]
-    return _pick(environ, (*BASE_NAMES, *(name for names in passed for name in names)))
+    return pick(environ, (*BASE_NAMES, *(name for names in passed for name in names)))
 
 
 def agent_env(agent: AgentSpec, backend: Backend, environ: Mapping[str, str]) -> dict[str, str]:
     """One agent's share of an environment."""
-    return _pick(environ, (*BASE_NAMES, *backend.env_pass, *agent.env_pass))
+    return pick(environ, (*BASE_NAMES, *backend.env_pass, *agent.env_pass))
 
 
 def service_env(service: ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
     """One service's share of an environment."""
-    return _pick(environ, (*BASE_NAMES, *service.env_pass))
+    return pick(environ, (*BASE_NAMES, *service.env_pass))
 
 
 def compose(
@@ -101,6 +82,7 @@ def compose(
     model: str,
     kickoff_file: str,
     kickoff_bytes: int,
+    points: bool = False,
     resume_id: str = "",
     session_id: str = "",
     settings_file: str = "",
@@ -130,9 +112,11 @@ def compose(
     elif backend.prompt_delivery == "ping" and backend.attach:
         command = " ".join(filter(None, ("exec", fill(backend.attach, slots), backend.flags)))
     else:
-        kickoff = _kickoff(kickoff_file, kickoff_bytes) if backend.prompt_delivery == "arg" else ""
+        said = backend.prompt_delivery == "arg"
+        kickoff = _kickoff(kickoff_file, kickoff_bytes, points=points) if said else ""
+        mark = quote(backend.prompt_mark) if backend.prompt_mark and kickoff else ""
         argument = '"$_ao_kickoff"' if kickoff else ""
-        command = " ".join(filter(None, (f"{kickoff}exec", quote(backend.bin), *flags, argument)))
+        command = " ".join(filter(None, (f"{kickoff}exec", quote(backend.bin), *flags, mark, argument)))
     env = {**dict(backend.env), **_model_env(backend, agent, model)}
     return _script(
         fleet,
@@ -261,11 +245,12 @@ def _script(
         "AO_PYTHON": sys.executable,
     }
     given = {*env, *own_env}
-    unwanted = sorted(n for n in _unwanted(server_names, held, passed) if n not in given)
+    hidden = sorted(n for n in unwanted(server_names, held, passed) if n not in given)
     parts = [
         "#!/bin/sh",
         f"# {name}: written anew at each start. To run it by hand: sh {quote(f'launch-{session}.sh')}",
-        f"unset {' '.join(unwanted)}",
+        f"unset {' '.join(hidden)}",
+        descriptors.restore(),
         *_exports(env),
         *([_READ_ENV_FILE.format(file=quote(env_file))] if env_file else []),
         *_exports({**own_env, **ours}),
@@ -310,11 +295,11 @@ def _flags(backend: Backend, slots: Mapping[str, str], *, resumes: bool) -> list
     return [backend.flags, *chosen] if backend.flags else chosen
 
 
-def _kickoff(path: str, size: int) -> str:
-    """Reads the prompt inside the shell, to the last newline; only a pointer when it is too long."""
+def _kickoff(path: str, size: int, *, points: bool) -> str:
+    """Reads the prompt inside the shell, to the last newline; a pointer to one that cannot be an argument."""
     if not size:
         return ""
-    if size > ARGUMENT_CAP:
+    if points or size > ARGUMENT_CAP:
         return f"_ao_kickoff={quote(pointer(path))}; "
     return f"_ao_kickoff=$(cat {quote(path)} && echo .); _ao_kickoff=${{_ao_kickoff%.}}; "
 
@@ -339,30 +324,4 @@ def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]
 
 
 def _exports(env: Mapping[str, str]) -> list[str]:
-    return [f"export {name}={quote(value)}" for name, value in env.items() if _NAME.fullmatch(name)]
-
-
-def _unwanted(server_names: frozenset[str], held: Collection[str], passed: Iterable[str]) -> set[str]:
-    """Names the pane may have inherited and this agent must not see.
-
-    Only what whoever starts it holds now is its own: a server may hold a key that its owner has given up.
-    What misleads a CLI is kept when env_pass names it to the letter, not by how its name begins.
-    """
-    named = {n for n in passed if _matches(n, (*NEVER_NAMES, *NESTING_NAMES))}
-    kept = set(held).difference(NESTING_NAMES) | named
-    ours = (*BASE_NAMES, *PANE_NAMES)
-    inherited = {n for n in server_names if _NAME.fullmatch(n) and not _matches(n, ours)}
-    return (inherited | {"TMUX", "TMUX_PANE", *NESTING_NAMES}) - kept
-
-
-def _pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environ.items()
-        if _NAME.fullmatch(name) and _matches(name, patterns) and not _matches(name, NEVER_NAMES)
-    }
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """A pattern is a whole name, or how a name begins: LC_*."""
-    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+    return [f"export {name}={quote(value)}" for name, value in env.items() if NAME.fullmatch(name)]

@@ -20,7 +20,7 @@ from fleet.world.world import House, World
 EVERY_S = 10.0
 
 
-class Ledger:
+class Bookkeeper:
     """One project's books."""
 
     def __init__(self, world: World, house: House) -> None:

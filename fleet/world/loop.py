@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.core.codec import from_plain, to_plain
@@ -18,9 +20,11 @@ from fleet.core.loop import (
     ClearMarker,
     ConsumeTrigger,
     Fetch,
+    GateResult,
     GitView,
     History,
     InboxView,
+    LookAtTree,
     LoopMemory,
     LoopPlan,
     LoopSeen,
@@ -30,21 +34,36 @@ from fleet.core.loop import (
     RunGate,
     StatusView,
     Step,
+    TreeView,
     WriteMarker,
 )
 from fleet.core.model import Fleet, Loop, Phase
-from fleet.core.record import replace
-from fleet.core.rules.gates import job_of, name_of
+from fleet.core.rules.gates import TREE_JOB as WORKTREE_JOB
+from fleet.core.rules.gates import commit_of, job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
+from fleet.core.words import EventType
 from fleet.world import git
-from fleet.world.gates import GateBook, gate_command, gate_log, gate_result
-from fleet.world.jobs import Children, Ended
+from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
+from fleet.world.jobs import Children, JobEnd
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, places, read_status, write_marker
 from fleet.world.ports import Disk
 from fleet.world.world import House, World
 
 TREE_JOB = "tree"
+REFS_JOB = "refs"
+ASK_AGAIN_S = 10.0  # git could not read the refs
+
+
+@dataclass(slots=True)
+class RefsAnswer:
+    """What git said of the refs, for a repository that does not keep them in files."""
+
+    asked: object = None  # the question that is under way, with the stamp of the table
+    known: object = None  # the one that was answered
+    words: tuple[str, ...] = ()
+    said: tuple[int | None, bytes] | None = None
+    again: float = 0.0  # wall: a failure is asked again then
 
 
 class LoopKeeper:
@@ -54,12 +73,18 @@ class LoopKeeper:
         self._world = world
         self._house = house
         self._jobs = jobs
-        self._refs = git.Refs(world.disk)
+        self._refs = git.Refs(world.disk, self._ask_git)
+        self._answer = RefsAnswer()
         self._results = GateBook(house.store, world.lock)
         self._gates: dict[str, RunGate] = {}  # children of ours, by job
         self._history: History | None = None
         self._asked: tuple[str, str] = ("", "")
-        self._fetched: str | None = None  # how the last fetch ended; None: told already
+        self._fetched: tuple[str, str] | None = (
+            None  # why the last fetch failed, its lock; None: told already
+        )
+        self._tree: TreeView | None = None  # the work tree as it was last seen ...
+        self._tree_asked: tuple[str, float] = ("", 0.0)  # ... and for which commit and when it is asked for
+        self._unproved: dict[str, tuple[RunGate, GateResult]] = {}  # ended; which work tree it was is asked
         self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
         self._tree_tip = ""
         self._at = 0  # the phase last seen
@@ -136,7 +161,7 @@ class LoopKeeper:
             git=view,
             inboxes=self._inboxes(loop, view, blind),
             gates=self._results.read() if done and phase and phase.gates else (),
-            jobs=self._jobs.keys(),
+            jobs=self._jobs.keys() | self._unproved.keys(),
             alive=tuple(alive),
             taken=frozenset(taken),
             next_trouble=phase_trouble(self._world.disk, fleet, loop, place.index + 1)
@@ -160,10 +185,23 @@ class LoopKeeper:
         except OSError as error:
             blind.append(f"{repo}: {error.strerror or error}")
             return None
+        except git.NotYet:
+            return None
         if view is None:
+            blind.append(
+                f"{repo} is not there, so nothing is handed over: make it, or correct loop.handoff.repo"
+            )
             return None
         fetched, self._fetched = self._fetched, None
-        return replace(view, history=self._history, fetched=fetched is not None, fetch_trouble=fetched or "")
+        trouble, lock = fetched or ("", "")
+        return replace(
+            view,
+            history=self._history,
+            fetched=fetched is not None,
+            fetch_trouble=trouble,
+            fetch_lock=lock,
+            tree=self._tree,
+        )
 
     def _status(self, loop: Loop, phase: Phase, blind: list[str]) -> StatusView | None:
         try:
@@ -211,22 +249,90 @@ class LoopKeeper:
     def _collect(self, loop: Loop) -> None:
         """Take what children answered since the last look."""
         for ended in self._jobs.poll():
-            if ended.key == FETCH_JOB:
+            if ended.key == REFS_JOB:
+                self._hear_refs(ended.code, ended.output or ended.why.encode())
+            elif ended.key == FETCH_JOB:
                 self._fetched = _fetch_end(ended)
             elif ended.key == HISTORY_JOB:
                 self._history = git.parse_history(*self._asked, ended.code, ended.output)
             elif ended.key == TREE_JOB:
                 if ended.code == 0:
                     self._trees = {self._tree_tip: git.parse_tree(ended.output)}
+            elif ended.key == WORKTREE_JOB:
+                self._see_tree(loop, ended)
             elif ended.key in self._gates:
                 self._judge(loop, self._gates.pop(ended.key), ended)
 
-    def _judge(self, loop: Loop, step: RunGate, ended: Ended) -> None:
+    def _ask_git(self, repo: str, words: Sequence[str], stamp: object) -> tuple[int | None, bytes]:
+        """The last answer; the question is put again when the table changed, and nobody waits for it."""
+        answer, question = self._answer, (tuple(words), stamp)
+        if answer.words != tuple(words):
+            self._jobs.cancel(REFS_JOB)
+            self._answer = answer = RefsAnswer(words=tuple(words))
+        due = question != answer.known or (answer.again and self._world.clock.wall() >= answer.again)
+        if due and REFS_JOB not in self._jobs.keys():  # noqa: SIM118 (a port, not a dict)
+            answer.asked = question
+            why = self._jobs.start(REFS_JOB, words, cwd=repo, timeout=git.ASK_TIMEOUT_S, env=git.ENV)
+            if why:
+                self._hear_refs(None, why.encode())
+        if answer.said is None:
+            raise git.NotYet
+        return answer.said
+
+    def _hear_refs(self, code: int | None, output: bytes) -> None:
+        answer = self._answer
+        answer.known, answer.said = answer.asked, (code, output)
+        failed = code != 0 and (code != 1 or bool(output.strip()))
+        answer.again = self._world.clock.wall() + ASK_AGAIN_S if failed else 0.0
+
+    def _judge(self, loop: Loop, step: RunGate, ended: JobEnd) -> None:
         result = gate_result(step, ended, loop, self._world.clock.wall())
+        if step.tree is not None and not step.gate.clean:
+            self._unproved[ended.key] = (step, result)
+            self._jobs.cancel(WORKTREE_JOB)  # it may have looked before the gate ended
+            why = self._look_at_tree(loop)
+            if not why:
+                return
+            del self._unproved[ended.key]
+            result = replace(result, ok=False, said=why)
+        self._keep(result)
+
+    def _see_tree(self, loop: Loop, ended: JobEnd) -> None:
+        """The state of the work tree is known; so is what the gates that waited for it were run on."""
+        head, at = self._tree_asked
+        if ended.code != 0:
+            waiting = [
+                replace(r, ok=False, said=f"git status: {_said(ended)}") for _, r in self._unproved.values()
+            ]
+        else:
+            disk, repo = self._world.disk, loop.handoff.repo
+            self._tree = tree = git.parse_changes(disk, repo, head, ended.output, at)
+            waiting = [proved_for(r, step, tree) for step, r in self._unproved.values()]
+        self._unproved.clear()
+        for result in waiting:
+            self._keep(result)
+
+    def _look_at_tree(self, loop: Loop) -> str:
+        repo = loop.handoff.repo
+        try:
+            view = self._refs.view(repo, loop.handoff.branch)
+        except OSError as error:
+            return f"{repo}: {error.strerror or error}"
+        except git.NotYet:
+            return f"{repo}: git has not answered yet"
+        self._tree_asked = (view.head if view else "", self._world.clock.wall())
+        words = git.changes_command(repo, self._house.log_dir)
+        return self._jobs.start(WORKTREE_JOB, words, cwd=repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV)
+
+    def _keep(self, result: GateResult) -> None:
         self._results.keep(result)
         if result.ok:  # a failure is recorded when it is told
-            facts = (("phase", result.phase), ("commit", result.key), ("seconds", round(result.seconds, 3)))
-            self._record(Note("gate.passed", f"gate {result.gate + 1}: {result.said}", facts))
+            facts = (
+                ("phase", result.phase),
+                ("commit", commit_of(result.key)),
+                ("seconds", round(result.seconds, 3)),
+            )
+            self._record(Note(EventType.GATE_PASSED, f"gate {result.gate + 1}: {result.said}", facts))
 
     # --- acting -------------------------------------------------------------------------------------
 
@@ -252,15 +358,18 @@ class LoopKeeper:
                 self._consume(loop, step)
             case RunGate():
                 return self._run_gate(loop, step)
+            case LookAtTree():
+                return self._look_at_tree(loop)
             case Cancel():
                 self._gates.pop(step.job, None)
+                self._unproved.pop(step.job, None)
                 self._jobs.cancel(step.job)
             case Fetch():
                 words = git.fetch_command(step.repo)
                 why = self._jobs.start(
                     FETCH_JOB, words, cwd=step.repo, timeout=git.FETCH_TIMEOUT_S, env=git.ENV
                 )
-                self._fetched = why or None
+                self._fetched = (why, "") if why else None
             case ReadHistory():
                 self._asked, self._history = (step.base, step.tip), None
                 words = git.history_command(step.repo, step.base, step.tip)
@@ -271,7 +380,7 @@ class LoopKeeper:
 
     def _move(self, fleet: Fleet, loop: Loop, step: Move) -> str:
         """All kickoffs of the new phase are built once more before the record says that it has begun."""
-        advancing = step.note.type == "phase.advanced"
+        advancing = step.note.type == EventType.PHASE_ADVANCED
         why = phase_trouble(self._world.disk, fleet, loop, step.to.index) if advancing else ""
         why = why or self.book(loop).move(step.expect, step.to)
         if not why:
@@ -294,8 +403,8 @@ class LoopKeeper:
         why = self._jobs.start(job, argv, cwd=loop.handoff.repo, timeout=step.gate.timeout, log=log, env=env)
         if not why:
             self._gates[job] = step
-            facts = (("phase", step.phase), ("commit", step.key), ("log", log))
-            self._record(Note("gate.started", f"gate {step.index + 1} ({name_of(step.gate)})", facts))
+            facts = (("phase", step.phase), ("commit", commit_of(step.key)), ("log", log))
+            self._record(Note(EventType.GATE_STARTED, f"gate {step.index + 1} ({name_of(step.gate)})", facts))
         return why
 
     def _record(self, note: Note) -> None:
@@ -309,14 +418,17 @@ def _identity(disk: Disk, path: str) -> str:
     return f"{found.inode}-{found.mtime_ns}-{found.size}" if found else ""
 
 
-def _fetch_end(ended: Ended) -> str | None:
-    """Why a fetch failed, empty when it did not; None when an agent's own git was faster: as good."""
+def _fetch_end(ended: JobEnd) -> tuple[str, str] | None:
+    """Why a fetch failed, and the lock it met; None when an agent's own git was faster: as good."""
     if ended.code == 0:
-        return ""
-    return None if b"cannot lock ref" in ended.output else _said(ended)
+        return "", ""
+    lock = re.search(rb"Unable to create '([^'\n]+\.lock)': File exists", ended.output)
+    if lock:
+        return "", lock[1].decode("utf-8", "replace")
+    return None if b"cannot lock ref" in ended.output else (_said(ended), "")
 
 
-def _said(ended: Ended) -> str:
+def _said(ended: JobEnd) -> str:
     if ended.code is None:
         return f"ended at {ended.why}"
     lines = ended.output.decode("utf-8", "replace").strip().splitlines()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from fleet.core.record import dataclass
 from fleet.core.seen import Posted
-from fleet.world.loopback import Ask, ask
+from fleet.world.loopback import Ask, Stranger, ask
 
 TIMEOUT_S = 5.0
 LOOKS = 20  # for a letter that was accepted and is not on record yet
@@ -64,7 +64,10 @@ class Mail:
     def _deliver(self, letter: Letter) -> Posted:
         if letter.again and self._known(letter):
             return Posted.TAKEN
-        said = self._ask(letter.send, letter.key, letter.body, TIMEOUT_S).status
+        try:
+            said = self._ask(letter.send, letter.key, letter.body, TIMEOUT_S).status
+        except Stranger:  # it was not sent; only an earlier carrier could have
+            return Posted.UNSURE if letter.again else Posted.REFUSED
         if said == 0 or _MOVED <= said < _FAULT:
             return Posted.REFUSED
         return self._recorded(letter, LOOKS if said < _MOVED else 1)  # a fault may have come half way

@@ -9,33 +9,38 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
+from fleet import engine
 from fleet.core.case import LoopState
+from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Hold, Want
 from fleet.core.memory import Run
 from fleet.core.model import WATCHDOG, AgentSpec, Fleet, ServiceSpec
-from fleet.core.rules.phases import place_at, starts_over
+from fleet.core.result import Result
+from fleet.core.rules.phases import doubt, place_at, starts_over
 from fleet.core.seen import Listing, PaneView, Proc
-from fleet.journal.locks import start_of, watchdog_holder
+from fleet.core.words import Outcome
+from fleet.world.descriptors import Allowance
+from fleet.world.ending import stop_all
+from fleet.world.host import Host
 from fleet.world.launch import compose_watchdog, server_env
-from fleet.world.perform import Done, Order, Performer
+from fleet.world.perform import Order, Performer
 from fleet.world.phasebook import PhaseBook
-from fleet.world.ports import Launch, Unavailable
-from fleet.world.processes import ProcTable
+from fleet.world.ports import Launch, Server, Target, Unavailable
 from fleet.world.real import real_world
 from fleet.world.records import Records
-from fleet.world.server import recorded_socket, server_of
+from fleet.world.speaker import Silent
+from fleet.world.standing import borrowed_from
 from fleet.world.terminal import RECORDED
-from fleet.world.tmux import TmuxServer, resolve_socket
-from fleet.world.world import House
+from fleet.world.world import House, World
 
 HOLD_S = 120.0
 SOFT_STOP_S = 5.0
 WATCHDOG_STOP_S = 5.0
+SERVER_STOP_S = 2.0  # it holds nothing any more
 TERMINAL_S = 2.0
 STARTING_S = 10.0  # a session of the watchdog that is younger is left to take its lock
 Spec = AgentSpec | ServiceSpec
@@ -51,17 +56,49 @@ class Stopped:
     blocked: frozenset[str] = frozenset()  # sessions whose old processes live on: no start there
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A fleet that needs more open files than it may have."""
+
+    sessions: int
+    need: int
+    limit: int
+    server: int = 0  # the pid of the tmux server that runs; 0: it would be founded by us
+
+
+class Ending(StrEnum):
+    """What became of a tmux server that does not answer."""
+
+    ENDED = "ended"
+    USERS = "users"  # it is the user's own
+    SHARED = "shared"  # other processes than ours hang on it
+    UNKNOWN = "unknown"  # the process table does not show which process it is
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """A stop without the help of tmux."""
+
+    stopped: Stopped
+    ending: Ending
+    server: int = 0  # its pid, if it is known
+    guests: tuple[Proc, ...] = ()
+
+
 class Operator:
     """One verb's hands on one fleet."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, world: World | None = None) -> None:
         self.fleet = fleet
-        self.server = server_of(self.fleet)
-        self.world = real_world(self.fleet, self.server)
+        self.world = world or real_world(fleet)
+        assert self.world.host is not None, "a verb runs on some machine"
+        self.host: Host = self.world.host
+        self.server: Server = self.host.server()
+        self.world.tmux = self.server
         self.house = House(self.world, self.fleet.log_dir)
         self.records = Records(self.world, self.house)
         self.performer = Performer(self.world, self.house, self.records)
-        self.table = ProcTable()
+        self.table = self.world.processes
 
     # --- the ground ---------------------------------------------------------------------------------
 
@@ -71,20 +108,25 @@ class Operator:
             self.world.disk.make_dir(path)
         for name in ("agents", "runs", "signals"):
             self.world.disk.make_dir(self.house.path(name))
-        here = resolve_socket(self.fleet.tmux_socket)
-        recorded = recorded_socket(self.fleet)
+        here, recorded = self.host.socket(), self._recorded_socket()
         if not recorded or (
             os.path.basename(recorded) != os.path.basename(here) and not self.listing().panes
         ):
             self.house.store.write_text(RECORDED, here + "\n")
-            self.server = server_of(self.fleet)
-            self.world.tmux = self.server
+            self.server = self.world.tmux = self.host.server()
 
     def moved_socket(self) -> str:
         """The recorded socket, if the file now names another one while sessions of ours live there."""
-        recorded = recorded_socket(self.fleet)
+        recorded = self._recorded_socket()
         name = os.path.basename(recorded)
         return name if recorded and name != self.fleet.tmux_socket and self.listing().panes else ""
+
+    def _recorded_socket(self) -> str:
+        """Where the server really is, as the first `up` found it; empty before that."""
+        try:
+            return (self.house.store.read_text(RECORDED) or "").strip()
+        except OSError:
+            return ""
 
     def earlier(self) -> tuple[str, ...]:
         """Sessions on record here that bear another stamp: session_prefix was changed under them."""
@@ -93,15 +135,24 @@ class Operator:
         names = {n for n in names if n not in ours and not n.endswith(".prev")}
         return tuple(sorted(names & set(self.listing().foreign))) if names else ()
 
+    def shortage(self, specs: Sequence[Spec]) -> Shortage | None:
+        """Too few open files for these and all that run; a server of ours is given more if it may have it."""
+        listing = self.listing()
+        there = {p.ref.session for p in listing.panes} | set(listing.foreign)
+        wanted = {s.session for s in specs} - there
+        if not wanted:
+            return None
+        sessions = len(there | wanted | {self.fleet.watchdog_session}) + EXTRA - 1
+        server = listing.server.pid if listing.server else 0
+        if server and not self.server.is_users:
+            self.host.widen(server, needed(sessions))
+        return short_of(sessions, server, self.host.limit(server), users=self.server.is_users)
+
     def strangers(self) -> tuple[str, ...]:
         """Our session names on the user's own server: somebody runs this fleet there already."""
         if self.fleet.tmux_socket == "default":
             return ()
-        theirs = TmuxServer("default", self.house.state_dir, self.fleet.project_id, self.fleet.log_dir)
-        try:
-            listing = theirs.listing()
-        except Unavailable:
-            return ()
+        listing = self.host.users_listing()
         names = {p.ref.session for p in listing.panes} | set(listing.foreign)
         ours = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
         return tuple(sorted(names & ours))
@@ -120,17 +171,32 @@ class Operator:
                 found[member.session] = found.pop(runs[run.id])
         return found
 
+    def orphans(self) -> dict[str, str]:
+        """Whoever bears our stamp without being declared: name to session."""
+        panes, prefix = self.panes(), self.fleet.session_prefix
+        declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
+        return {s.removeprefix(prefix): s for s in panes if s not in declared}
+
+    def end_strays(self) -> tuple[int, ...]:
+        """End control clients of ours whose watchdog is gone: a tmux server that ends waits for them."""
+        found = self.host.clients()
+        holder = self.host.holder() if found else None
+        strays = [p for p in found if holder is None or p.ppid != holder.pid]
+        self.table.signal(strays, signal.SIGKILL)
+        return tuple(p.pid for p in strays)
+
     # --- intent -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def holding(self, names: Sequence[str], why: str, want: Want | None) -> Iterator[None]:
+    def holding(
+        self, names: Sequence[str], why: str, want: Want | None, *, unpause: bool = True
+    ) -> Iterator[None]:
         """Write the intent, keep the watchdog's hands off while we work, let go in the end."""
-        me = os.getpid()
-        hold = Hold(me, start_of(me), self.world.clock.wall() + HOLD_S, why)
+        hold = Hold(*self.host.me(), self.world.clock.wall() + HOLD_S, why)
         changes: dict[str, object] = {"hold": hold}
         if want is not None:
             changes["want"] = want
-        if want is Want.UP:
+        if want is Want.UP and unpause:
             self.thaw(names)
             changes["paused"] = changes["frozen"] = False
         self.house.desired.update(lambda d: d.set(names, **changes))
@@ -138,6 +204,7 @@ class Operator:
             yield
         finally:
             self.house.desired.update(lambda d: d.set(names, hold=None))
+            self.host.nudge()  # what we did is to be seen now, not at the next look
 
     def freeze(self, names: Sequence[str]) -> dict[str, str]:
         """Hold these agents' processes where they are; name to why one runs on."""
@@ -152,8 +219,14 @@ class Operator:
         """Let those of them go that are on record as frozen."""
         entries = self.house.desired.load().entries
         frozen = [n for n in names if n in entries and entries[n].frozen]
-        for pane in self.live(frozen).values() if frozen else ():
-            self.table.signal(self.table.members(pane.ref.pid, pane.ref.run), signal.SIGCONT)
+        panes = self.panes() if frozen else {}
+        for spec in (s for s in self.fleet.members if s.name in frozen):
+            pane, run = panes.get(spec.session), self.records.run(spec.session)
+            if pane is not None:
+                pid = 0 if pane.dead else pane.ref.pid  # whom it left behind stands still as well
+                self.table.signal(self.table.members(pid, pane.ref.run), signal.SIGCONT)
+            elif run is not None:
+                self.table.signal(self.table.members(0, run.id), signal.SIGCONT)
 
     def live(self, names: Sequence[str]) -> dict[str, PaneView]:
         """The panes of those that run, by name."""
@@ -164,45 +237,76 @@ class Operator:
 
     # --- starting -----------------------------------------------------------------------------------
 
-    def start(self, specs: Sequence[Spec], cause: str, *, bare: bool = False) -> dict[str, Done]:
-        """Start what does not run; what runs is left alone and reported as stale."""
+    def start(self, specs: Sequence[Spec], cause: str, *, bare: bool = False) -> dict[str, Result]:
+        """Start what does not run; what runs is left alone."""
         panes = self.panes()
         phase, why_none, over = self._phase(panes, bare=bare)
         orders: list[Order] = []
-        results: dict[str, Done] = {}
+        results: dict[str, Result] = {}
         dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
         gone = [self.records.run(s.session) for s in specs if s.session not in panes]
         self._sweep([*(p.ref.run for p in dead), *(run.id for run in gone if run is not None)])
         for spec in specs:
             pane = panes.get(spec.session)
             if pane is not None and not pane.dead:
-                results[spec.name] = Done(ok=False, why="exists", stale=True)
+                results[spec.name] = Result(Outcome.EXISTS)
                 continue
             loop = isinstance(spec, AgentSpec) and spec.kind == "loop"
             if loop and not phase:
-                results[spec.name] = Done(ok=False, why=why_none, stale=over)
+                results[spec.name] = Result(Outcome.STALE if over else Outcome.REFUSED, why_none)
                 continue
-            orders.append(Order(spec, cause, pane.ref if pane else None, phase=phase if loop else ""))
+            afresh = self.records.agent(spec.name, spec.session).afresh
+            ref = pane.ref if pane else None
+            orders.append(Order(spec, cause, ref, resume=not afresh, phase=phase if loop else ""))
         if phase and any(order.phase for order in orders):
             self._open_books(phase)
         made = self.performer.start(self.fleet, orders, lambda _name: True)
         return results | self._foreigners_named(made)
 
-    def _foreigners_named(self, made: dict[str, Done]) -> dict[str, Done]:
+    def without_phase(self, specs: Sequence[Spec]) -> dict[str, Result]:
+        """Agents of the loop that no start can be for now, because it is held or complete: name to why."""
+        loop = [s.name for s in specs if isinstance(s, AgentSpec) and s.kind == "loop"]
+        phase, why, over = self._phase(self.panes(), bare=False) if loop else ("", "", True)
+        found = Result(Outcome.STALE if over else Outcome.REFUSED, why)
+        return {} if phase else dict.fromkeys(loop, found)
+
+    def foreign(self, specs: Sequence[Spec]) -> dict[str, str]:
+        """Those whose session's name something else has taken: name to what, and whose it is.
+
+        It is only told, so a server that does not answer, or is just ending, keeps no verb from its work.
+        """
+        with contextlib.suppress(Unavailable):
+            taken = set(self.listing().foreign)
+            return {s.name: self._owner(s.session) for s in specs if s.session in taken}
+        return {}
+
+    def _owner(self, session: str) -> str:
+        """The program in a session that is not ours, and the fleet that it belongs to, if any."""
+        pid, log = self.server.stranger(session)
+        who = next((p.name for p in self.table.tree(pid)), "") if pid else ""
+        what = f"process {pid} ({who or 'unknown'})" if pid else "a dead pane"
+        return f"{what} of the fleet that logs to {os.path.dirname(log)}" if log else what
+
+    def _foreigners_named(self, made: dict[str, Result]) -> dict[str, Result]:
         """A name that was taken under our hands is another verb's doing, or a stranger's session."""
-        if not any(done.why == "exists" for done in made.values()):
+        if all(done.outcome is not Outcome.EXISTS for done in made.values()):
             return made
         ours = self.live(list(made))
-        foreign = Done(ok=False, why="a session of this name is not ours; it is left alone")
-        return {n: foreign if done.why == "exists" and n not in ours else done for n, done in made.items()}
+        taken = [n for n, done in made.items() if done.outcome is Outcome.EXISTS and n not in ours]
+        owners = self.foreign([s for s in self.fleet.members if s.name in taken])
+        whys = {
+            n: f"a session of this name is not ours: {owners.get(n, 'it was not seen')}; it is left alone"
+            for n in taken
+        }
+        return made | {n: Result(Outcome.REFUSED, why) for n, why in whys.items()}
 
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
-        if self.fleet.watchdog.log_tokens and watchdog_holder(self.house.state_dir) is None:
-            from fleet.world.ledger import Ledger
+        if self.fleet.watchdog.log_tokens and self.host.holder() is None:
+            from fleet.world.ledger import Bookkeeper
 
             wall = self.world.clock.wall()
-            Ledger(self.world, self.house).note(
+            Bookkeeper(self.world, self.house).note(
                 self.fleet, LoopState(phase), limited=False, steady=0.0, wall=wall
             )
 
@@ -228,13 +332,15 @@ class Operator:
             return place.id, "", False
         if entry.trouble:
             return "", entry.trouble, False
-        if entry.place is None or entry.index != entry.place.index:
+        if entry.place is None or entry.index is None:
             return "", "the loop's position is in doubt; see `agents.py phase show`", False
+        if held := doubt(loop, entry.place, entry.index):
+            return "", held, False
         return entry.place.id, "the sequence is complete; see `agents.py phase show`", True
 
     def start_watchdog(self, argv: Sequence[str]) -> str:
         """The supervisor in a session of its own: "" or why not."""
-        if watchdog_holder(self.house.state_dir) is not None:
+        if self.host.holder() is not None:
             return ""
         session = self.fleet.watchdog_session
         with self.world.lock():
@@ -243,7 +349,7 @@ class Operator:
                 return ""  # somebody else's `up` was faster, and it has not taken its lock yet
             env = server_env(self.fleet, self.world.environ)
             run = self.world.draw()[:16]
-            inherited = frozenset(env) | self.server.environment_names()
+            inherited = frozenset(env) | self.server.inherited().names
             script = compose_watchdog(self.fleet, run=run, argv=argv, held=env, server_names=inherited)
             path = self.house.path(f"launch-{session}.sh")
             self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
@@ -251,24 +357,29 @@ class Operator:
             if pane is not None:
                 self.server.remove([pane.ref])
             said = self.server.create([Launch(session, path, run, f"{session}.log", env)])[session]
-        return "" if said == "exists" else said
+        return "" if said.outcome in {Outcome.DONE, Outcome.EXISTS} else said.why
 
     # --- stopping -----------------------------------------------------------------------------------
 
     def stop_watchdog(self) -> bool:
-        """End the supervisor by its verified identity; True when there was one."""
-        holder = watchdog_holder(self.house.state_dir)
+        """End the supervisor and its session; True when there was one."""
         pane = self.panes().get(self.fleet.watchdog_session)
-        if holder is not None and holder.pid != os.getpid():
-            _end(holder.pid, holder.start)
+        held = self.end_watchdog()
         if pane is not None:
             self.stop([pane])
-        return holder is not None or pane is not None
+        return held or pane is not None
+
+    def end_watchdog(self) -> bool:
+        """End the supervisor's process by its verified identity; True when there was one."""
+        holder = self.host.holder()
+        if holder is not None and holder.pid != self.host.me()[0]:
+            self._end(holder.pid, holder.start, WATCHDOG_STOP_S)
+        return holder is not None
 
     def stop(self, panes: Sequence[PaneView], *, runs: Sequence[str] = ()) -> Stopped:
         """Stop these panes' whole process sets, then take the sessions away, then look again."""
         targets = [(p.ref.pid if not p.dead else 0, p.ref.run) for p in panes] + [(0, run) for run in runs]
-        survivors = self.table.stop_all(targets, grace=SOFT_STOP_S) if targets else ()
+        survivors = self._stop_all(targets) if targets else ()
         self.server.remove([p.ref for p in panes])
         names = {p.ref.session for p in panes}
         left = tuple(sorted(p.ref.session for p in self.listing().panes if p.ref.session in names))
@@ -279,16 +390,55 @@ class Operator:
 
     def _outlasting(self, procs: Sequence[Proc]) -> tuple[Proc, ...]:
         """Those who outlive their terminal too: sudo and its like leave when it is closed."""
-        deadline = time.monotonic() + TERMINAL_S
-        while (left := tuple(p for p in procs if self.table.alive(p))) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        clock = self.world.clock
+        deadline = clock.mono() + TERMINAL_S
+        while (left := tuple(p for p in procs if self.table.alive(p))) and clock.mono() < deadline:
+            clock.sleep(0.02)
         return left
+
+    def is_silent(self) -> bool:
+        """Is there a server that does not answer?"""
+        try:
+            self.listing()
+        except Silent:
+            return True
+        return False
+
+    def force(self) -> Forced:
+        """Stop everything without tmux: the processes by their run ids, then a server that is only ours."""
+        from fleet.world.tmux_rows import anchor
+
+        runs = {name: run.id for name, run in self._runs_on_record().items()}
+        targets = [(0, run) for run in (*runs.values(), anchor(self.fleet.project_id))]
+        found = self.table.sweep(targets)
+        dog = self.fleet.watchdog_session
+        there = tuple(sorted(name for name, run in runs.items() if found[0, run] and name != dog))
+        survivors = self._stop_all(targets)
+        server = self.host.server_process(self.server.path)
+        others = self.host.guests(server, {run for _, run in targets}) if server is not None else ()
+        ending = Ending.SHARED if others else Ending.ENDED
+        if server is None:
+            ending = Ending.UNKNOWN
+        if self.server.is_users:
+            ending = Ending.USERS
+        elif server is not None and not others:
+            self._end(server.pid, server.start, SERVER_STOP_S)
+            ending = Ending.UNKNOWN if self.table.alive(server) else ending
+        gone, left = (there, ()) if ending is Ending.ENDED else ((), there)
+        stopped = Stopped(gone, self._outlasting(survivors), left)
+        return Forced(stopped, ending, server.pid if server else 0, others)
 
     def known_runs(self) -> tuple[str, ...]:
         """Run ids on record, also those whose session is gone: their processes may not be."""
+        return tuple(run.id for run in self._runs_on_record().values())
+
+    def _runs_on_record(self) -> dict[str, Run]:
+        """By session."""
+        if borrowed_from(self.fleet):
+            return {}
         names = self.world.disk.names(self.house.path("runs"))
-        runs = (self.records.run(n.removesuffix(".json")) for n in names if n.endswith(".json"))
-        return tuple(r.id for r in runs if r is not None)
+        sessions = [n.removesuffix(".json") for n in names if n.endswith(".json")]
+        return {s: run for s in sessions if (run := self.records.run(s)) is not None}
 
     def end_server(self) -> None:
         """A private server that holds nothing any more ends too."""
@@ -298,22 +448,34 @@ class Operator:
     def _sweep(self, runs: Sequence[str]) -> None:
         """What is over may have left processes behind, all the more when its server was lost."""
         if runs:
-            self.table.stop_all([(0, run) for run in runs], grace=SOFT_STOP_S)
+            self._stop_all([(0, run) for run in runs])
+
+    def _stop_all(self, targets: Sequence[Target]) -> tuple[Proc, ...]:
+        return stop_all(self.table, self.world.clock, targets, grace=SOFT_STOP_S)
+
+    def _end(self, pid: int, start: int, patience: float) -> None:
+        """Ask, wait, force: only ever the process that has this start time."""
+        clock, start_of = self.world.clock, self.host.start_of
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            deadline = clock.mono() + patience
+            if start_of(pid) == start:
+                self.host.kill(pid, signum)
+            while start_of(pid) == start and clock.mono() < deadline:
+                clock.sleep(0.02)
+            if start_of(pid) != start:
+                return
 
 
-def _end(pid: int, start: int) -> None:
-    """Ask, wait, force: only ever the process that has this start time."""
-    for signum, patience in ((signal.SIGTERM, WATCHDOG_STOP_S), (signal.SIGKILL, WATCHDOG_STOP_S)):
-        deadline = time.monotonic() + patience
-        if start_of(pid) == start:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signum)
-        while start_of(pid) == start and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if start_of(pid) != start:
-            return
+def short_of(sessions: int, server: int, found: Allowance, *, users: bool) -> Shortage | None:
+    """Compare what so many sessions need with what the server, which may run already, can have.
+
+    One of ours is given all it may have; the user's own is not ours to change.
+    """
+    need = needed(sessions)
+    limit = found.soft if users and server else found.hard
+    return Shortage(sessions, need, limit, server) if limit < need else None
 
 
-def watchdog_argv(fleet: Fleet, engine: str) -> list[str]:
+def watchdog_argv(fleet: Fleet) -> list[str]:
     """How the supervisor is started: this Python, this engine, this file."""
-    return [sys.executable, os.path.join(engine, "agents.py"), WATCHDOG, "--config", fleet.config_path]
+    return engine.command(WATCHDOG, "--config", fleet.config_path)

@@ -6,17 +6,23 @@ start needs are written before tmux is asked; what the operator wants is read on
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fleet.core.actions import Action, Keep, Paste, Post, Press, Remove, Signal, Start
 from fleet.core.codec import to_plain
-from fleet.core.kickoff import continue_line
+from fleet.core.conversation import UNSAID, first_words, goes_on
+from fleet.core.environment import STAMP, origin, source
 from fleet.core.memory import Message, Run
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.result import Result
 from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
+from fleet.core.wording import prepared
+from fleet.core.words import EventType, Outcome
 from fleet.journal.intents import Intent
 from fleet.world.launch import (
     ARGUMENT_CAP,
@@ -35,6 +41,8 @@ from fleet.world.world import House, World
 
 # Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
 BATCH = 20
+UNTOLD = Result(Outcome.REFUSED, "tmux did not say")
+NOT_SAID = frozenset({Outcome.STALE, Outcome.REFUSED, Outcome.IMPOSSIBLE})  # its words reached no agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +55,7 @@ class Order:
     resume: bool = True
     phase: str = ""
     planned: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How an effect went. `stale`: the world had changed, nothing was done. `fatal`: a retry cannot help."""
-
-    ok: bool
-    why: str = ""
-    stale: bool = False
-    fatal: bool = False
-    run: Run | None = None
+    by_person: bool = True  # a verb starts it, with its caller's environment
 
 
 @dataclass(slots=True)
@@ -79,32 +77,33 @@ class Performer:
 
     # --- starting -----------------------------------------------------------------------------------
 
-    def start(self, fleet: Fleet, orders: Sequence[Order], wanted: Callable[[str], bool]) -> dict[str, Done]:
+    def start(
+        self, fleet: Fleet, orders: Sequence[Order], wanted: Callable[[str], bool]
+    ) -> dict[str, Result]:
         """Start all of these in one batch; `wanted` is asked again at the last moment."""
-        results: dict[str, Done] = {}
+        results: dict[str, Result] = {}
         with self.world.lock():
             try:
-                names = self._inherited(fleet)
+                heirs = [order.spec.session for order in orders if not order.by_person]
+                found = self.world.tmux.inherited(heirs)
             except Unavailable as error:
-                return {order.spec.name: Done(ok=False, why=f"unknown: {error}") for order in orders}
+                return {order.spec.name: Result(Outcome.UNKNOWN, str(error)) for order in orders}
+            # what a pane may find in its environment without being its own: the scripts take it out
+            names = found.names | frozenset(server_env(fleet, self.world.environ))
             ready: list[Ready] = []
             for order in orders:
                 if not wanted(order.spec.name):
-                    results[order.spec.name] = Done(ok=False, why="nobody wants it up any more", stale=True)
+                    results[order.spec.name] = Result(Outcome.STALE, "it is not wanted up any more")
                     continue
-                made = self._prepare(fleet, order, names)
-                if isinstance(made, Done):
+                made = self._prepare(fleet, order, names, found.given.get(order.spec.session, {}))
+                if isinstance(made, Result):
                     results[order.spec.name] = made
                 else:
                     ready.append(made)
             results.update(self._create(ready))
         return results
 
-    def _inherited(self, fleet: Fleet) -> frozenset[str]:
-        """What a pane may find in its environment without being its own: the scripts take it out."""
-        return frozenset(server_env(fleet, self.world.environ)) | self.world.tmux.environment_names()
-
-    def _create(self, ready: list[Ready]) -> dict[str, Done]:
+    def _create(self, ready: list[Ready]) -> dict[str, Result]:
         if not ready:
             return {}
         self.world.point("start.intent")
@@ -112,7 +111,7 @@ class Performer:
         ids = self.house.intents.begin_all(noted)
         self.world.point("start.remove")
         old = [r.order.replace for r in ready if r.order.replace is not None]
-        said: dict[str, str] = {}
+        said: dict[str, Result] = {}
         at = 0
         try:
             if old:
@@ -122,16 +121,16 @@ class Performer:
                 said |= self.world.tmux.create([r.launch for r in ready[at : at + BATCH]])
         except Unavailable as error:
             asked, rest = ready[at : at + BATCH], ready[at + BATCH :]
-            said |= {r.launch.session: f"unknown: {error}" for r in asked}
-            said |= {r.launch.session: f"not tried: {error}" for r in rest}
+            said |= {r.launch.session: Result(Outcome.UNKNOWN, str(error)) for r in asked}
+            said |= {r.launch.session: Result(Outcome.REFUSED, f"not tried: {error}") for r in rest}
         self.world.point("start.created")
-        results: dict[str, Done] = {}
+        results: dict[str, Result] = {}
         for one, intent in zip(ready, ids, strict=True):
-            why = said.get(one.launch.session, "tmux did not say")
-            self.house.intents.end(intent, why or "started")
-            if not why:
+            result = replace(said.get(one.launch.session, UNTOLD), run=one.run)
+            self.house.intents.end(intent, result.said)
+            if result.ok:
                 self.house.events.record(
-                    "agent.started",
+                    EventType.AGENT_STARTED,
                     agent=one.order.spec.name,
                     reason=one.order.cause,
                     run=one.run.id,
@@ -139,14 +138,21 @@ class Performer:
                     phase=one.run.phase,
                     resumed=one.run.resumed,
                 )
-            results[one.order.spec.name] = Done(ok=not why, why=why, stale=why == "exists", run=one.run)
+            elif result.outcome in NOT_SAID and one.run.brief:
+                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # these words reached no one
+            results[one.order.spec.name] = result
         return results
 
-    def _prepare(self, fleet: Fleet, order: Order, server_names: frozenset[str]) -> Ready | Done:
-        """Write everything the start needs; a Done says why it cannot be."""
+    def _prepare(
+        self, fleet: Fleet, order: Order, server_names: frozenset[str], kept: Mapping[str, str]
+    ) -> Ready | Result:
+        """Write everything the start needs; a Result says why it cannot be."""
         spec = order.spec
         identity = self.world.draw()[:16]
-        env = _share(fleet, spec, self.world.environ)
+        last = self.records.run(spec.session)
+        whose = origin(last, kept.get(STAMP, ""), by_person=order.by_person)
+        as_declared = last is not None and last.print == fingerprint(fleet, spec)
+        env = _share(fleet, spec, source(whose, self.world.environ, kept, as_declared=as_declared))
         try:
             if isinstance(spec, ServiceSpec):
                 script = compose_service(fleet, spec, run=identity, held=env, server_names=server_names)
@@ -156,17 +162,19 @@ class Performer:
                     self.world.clock.wall(),
                     print=fingerprint(fleet, spec),
                     why=order.cause,
+                    origin=whose,
                 )
             else:
-                why = self.world.preflight(fleet, spec)
+                why = self.world.preflight(fleet, spec, env)
                 if why:
-                    return Done(ok=False, why=why, fatal=True)
+                    return Result(Outcome.IMPOSSIBLE, why)
                 run, script = self._agent_files(fleet, spec, order, identity, env, server_names)
+                run = replace(run, origin=whose)
             path = self.house.path(f"launch-{spec.session}.sh")
             self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
             self.records.save_run(run)
         except NoPrompt as error:
-            return Done(ok=False, why=str(error), fatal=True)
+            return Result(Outcome.IMPOSSIBLE, str(error))
         return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
 
     def _agent_files(
@@ -175,15 +183,16 @@ class Performer:
         agent: AgentSpec,
         order: Order,
         identity: str,
-        held: Collection[str],
+        held: Mapping[str, str],
         server_names: frozenset[str],
     ) -> tuple[Run, str]:
         backend = fleet.backend_of(agent)
         store = self.house.store
         known = (store.read_text(f"{agent.name}.id") or "").strip()
-        can_resume = agent.resume and backend.supports_resume and bool(known)
-        resume_id = known if can_resume and order.resume else ""
-        if can_resume and not order.resume:
+        last = self.records.run(agent.session)
+        may = order.resume and goes_on(agent, backend, last, planned=order.planned)
+        resume_id = known if known and may and self._is_kept(agent, backend, known, held) else ""
+        if known and agent.resume and backend.supports_resume and not resume_id:
             self.world.disk.rename(
                 self.house.path(f"{agent.name}.id"), self.house.path(f"{agent.name}.id.set-aside")
             )
@@ -191,13 +200,17 @@ class Performer:
         if chosen:
             store.write_text(f"{agent.name}.id", chosen + "\n")
         model, prompt = prompt_for(self.world.disk, fleet, agent, order.phase)
-        if resume_id:
-            prompt = continue_line(order.phase)
+        brief = digest(prompt)
+        prompt = first_words(prompt, brief, last, phase=order.phase, resumed=bool(resume_id))
         kickoff = self.house.path(f"kickoff-{agent.session}.txt")
-        data = prompt.encode("utf-8", "surrogateescape")
+        by_argument = backend.prompt_delivery == "arg"
+        given = prepared(prompt, backend.texts, "argument" if by_argument else "keys")
+        whole = by_argument and not given.refused
+        data = (given.text if whole else prompt).encode("utf-8", "surrogateescape")
         self.world.disk.write(kickoff, data, sync=False)
         typed = kickoff if prompt.strip() else ""
-        if backend.prompt_delivery == "ping" and len(data) > ARGUMENT_CAP:
+        points = bool(given.refused) or len(data) > ARGUMENT_CAP
+        if backend.prompt_delivery == "ping" and points:
             prompt = pointer(kickoff)
             typed = self.house.path(f"pointer-{agent.session}.txt")
             self.world.disk.write(typed, prompt.encode("utf-8", "surrogateescape"), sync=False)
@@ -226,6 +239,7 @@ class Performer:
             model=model,
             kickoff_file=kickoff,
             kickoff_bytes=len(data),
+            points=points,
             resume_id=resume_id,
             session_id=chosen,
             settings_file=settings,
@@ -252,8 +266,23 @@ class Performer:
             fingerprint(fleet, agent),
             order.cause,
             f"http://127.0.0.1:{port}" if port else "",
+            order.phase,
+            brief,
         )
         return run, script
+
+    def _is_kept(
+        self, agent: AgentSpec, backend: Backend, conversation: str, held: Mapping[str, str]
+    ) -> bool:
+        """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
+        if not backend.session_id_flag or not backend.signals or agent.env_file or backend.preamble:
+            return True  # its own id, or nothing that we could look at
+        from fleet.backends.adapters import Facts, Reach, wanted  # slow to load, and few backends have them
+
+        env = {**self.world.environ, **held, **dict(backend.env), **dict(agent.env)}
+        facts = Facts(os.path.realpath(agent.dir), 0.0, conversation, env=env)
+        tails = [source.where for source in wanted(backend, facts) if source.reach is Reach.TAIL]
+        return not tails or any(self.world.disk.stat(path) is not None for path in tails)
 
     def _server(self, agent: AgentSpec, backend: Backend) -> tuple[int, str]:
         """A port for the run's own server and the file of its password; 0: none, or the user's own."""
@@ -267,7 +296,7 @@ class Performer:
 
     # --- everything else ----------------------------------------------------------------------------
 
-    def act(self, action: Action, message: Message | None = None) -> Done:
+    def act(self, action: Action, message: Message | None = None) -> Result:
         """One effect on a run that is there."""
         match action:
             case Signal():
@@ -287,20 +316,21 @@ class Performer:
             case Start():
                 raise AssertionError("starts go in batches, through start()")
 
-    def _noted(self, effect: str, agent: str, run: str, cause: str, do: Callable[[], str]) -> Done:
+    def _noted(self, effect: str, agent: str, run: str, cause: str, do: Callable[[], str]) -> Result:
         """Intent on record, effect, outcome on record."""
         self.world.point(f"{effect}.intent")
         intent = self.house.intents.begin(effect, agent, run, cause)
         self.world.point(effect)
         try:
             why = do()
+            result = Result(Outcome.STALE, why) if why else Result(Outcome.DONE)
         except Unavailable as error:
-            why = f"unknown: {error}"
+            result = Result(Outcome.UNKNOWN, str(error))
         self.world.point(f"{effect}.done")
-        self.house.intents.end(intent, why or "done")
-        return Done(ok=not why, why=why, stale=bool(why))
+        self.house.intents.end(intent, result.said)
+        return result
 
-    def _signal(self, action: Signal) -> Done:
+    def _signal(self, action: Signal) -> Result:
         def send() -> str:
             members = self.world.processes.members(action.pid, action.run)
             self.world.processes.signal(members, action.signum)
@@ -309,38 +339,41 @@ class Performer:
         return self._noted("signal", action.agent, action.run, action.cause, send)
 
     def _remove(self, action: Remove) -> str:
-        return self.world.tmux.remove([action.ref]).get(action.ref.session, "tmux did not say")
+        return self.world.tmux.remove([action.ref], keeping=True).get(action.ref.session, "tmux did not say")
 
-    def _paste(self, action: Paste, message: Message | None) -> Done:
+    def _paste(self, action: Paste, message: Message | None) -> Result:
         if message is None:
-            return Done(ok=False, why="the message is not in the outbox any more", stale=True)
+            return Result(Outcome.STALE, "the message is not in the outbox any more")
         try:
             text = self.text_of(message)
         except OSError as error:
-            return Done(ok=False, why=f"{message.file}: {error.strerror}", fatal=True)
+            return Result(Outcome.IMPOSSIBLE, f"{message.file}: {error.strerror}")
+        given = prepared(text, action.rules)
+        if given.refused:
+            return Result(Outcome.IMPOSSIBLE, given.refused)
 
         def paste() -> str:
-            return self._stranger(action) or self.world.tmux.paste(action.ref, text)
+            return self._stranger(action) or self.world.tmux.paste(action.ref, given.text)
 
         return self._noted("paste", action.agent, action.ref.run, action.cause, paste)
 
-    def _press(self, action: Press) -> Done:
+    def _press(self, action: Press) -> Result:
         def press() -> str:
             return self._stranger(action) or self.world.tmux.press(action.ref, action.keys)
 
         return self._noted("press", action.agent, action.ref.run, action.cause, press)
 
-    def _post(self, action: Post, message: Message | None) -> Done:
+    def _post(self, action: Post, message: Message | None) -> Result:
         from fleet.backends import opencode_letters as letters  # the one server that takes letters
         from fleet.world.ears import server_key
 
         run = self.records.run(action.ref.session)
         if message is None or run is None or run.id != action.ref.run:
-            return Done(ok=False, why="the message or the run is not there any more", stale=True)
+            return Result(Outcome.STALE, "the message or the run is not there any more")
         try:
             text = self.text_of(message)
         except OSError as error:
-            return Done(ok=False, why=f"{message.file}: {error.strerror}", fatal=True)
+            return Result(Outcome.IMPOSSIBLE, f"{message.file}: {error.strerror}")
         name = letters.name(message.id, message.at_wall)
         send, body, look = letters.letter(action.server, action.conversation, name, text)
         key = server_key(self.world, self.house, action.ref.session, run, action.key_env)
@@ -365,18 +398,18 @@ class Performer:
             return message.text
         return self.world.disk.read(message.file, 8 << 20).decode("utf-8", "replace").rstrip("\n")
 
-    def _keep(self, action: Keep) -> Done:
+    def _keep(self, action: Keep) -> Result:
         try:
             screen = self.world.tmux.capture([action.ref]).get(action.ref.session)
         except Unavailable as error:
-            return Done(ok=False, why=str(error), stale=True)
+            return Result(Outcome.STALE, str(error))
         if screen is None:
-            return Done(ok=False, why="the pane is gone", stale=True)
+            return Result(Outcome.STALE, "the pane is gone")
         self.world.disk.make_dir(self.house.path("unread"))
         self.world.disk.write(
             self.house.path(f"unread/{action.ref.session}.txt"), screen.encode(), sync=False
         )
-        return Done(ok=True)
+        return Result(Outcome.DONE)
 
 
 def _share(fleet: Fleet, spec: AgentSpec | ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
@@ -394,6 +427,11 @@ def fingerprint(fleet: Fleet, spec: AgentSpec | ServiceSpec) -> str:
         backend = fleet.backend_of(spec)
         facts = [spec.model, spec.backend, spec.dir, spec.env, backend.bin, backend.flags, spec.role]
     return json.dumps(to_plain(facts), separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """By which a kickoff is known again."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _uuid(digits: str) -> str:

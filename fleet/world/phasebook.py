@@ -20,7 +20,7 @@ SIDECAR = "phase"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PhaseEntry:
     """What the two files say, or why that cannot be told."""
 
     place: Place | None = None
@@ -49,7 +49,7 @@ class PhaseBook:
         self._lock = lock
         self._file = state_file
 
-    def read(self, *, mend: bool = False) -> Entry:
+    def read(self, *, mend: bool = False) -> PhaseEntry:
         """The position. A move half-way is shown as what it is going to be; `mend` also finishes it."""
         try:
             page, index = self._page(), self._index()
@@ -57,10 +57,10 @@ class PhaseBook:
                 self.mend()
                 page, index = self._page(), self._index()
         except (OSError, ValueError, StoreError) as error:
-            return Entry(trouble=str(error))
+            return PhaseEntry(trouble=str(error))
         if page is None:
-            return Entry(index=index)
-        return Entry(page.place, page.place.index if _half_made(page, index) else index)
+            return PhaseEntry(index=index)
+        return PhaseEntry(page.place, page.place.index if _half_made(page, index) else index)
 
     def mend(self) -> None:
         """Finish a move that somebody was killed in."""
@@ -126,7 +126,7 @@ class PhaseBook:
         return int(word)
 
 
-def standing(entry: Entry) -> LoopState:
+def standing(entry: PhaseEntry) -> LoopState:
     """What the agents of the loop need to know of the position."""
     place = entry.place
     if entry.trouble or place is None or entry.index != place.index:

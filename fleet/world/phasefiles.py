@@ -58,11 +58,8 @@ def write_marker(disk: Disk, log_dir: str, ids: Sequence[str], wall: float) -> N
 
 
 def watched(disk: Disk, loop: Loop) -> GitView | None:
-    """The repository as its ref files show it; None when there is nothing to be seen."""
-    try:
-        return git.Refs(disk).view(loop.handoff.repo, loop.handoff.branch)
-    except OSError:
-        return None
+    """The repository as it is now; None when it is not there. Raises OSError when it cannot be read."""
+    return git.Refs(disk).view(loop.handoff.repo, loop.handoff.branch)
 
 
 def places(loop: Loop, name: str) -> tuple[str, ...]:
@@ -79,5 +76,8 @@ def _is_file(disk: Disk, path: str) -> bool:
 
 def watched_tip(disk: Disk, loop: Loop) -> str:
     """The commit the loop watches now; empty when there is none to be seen."""
-    view = watched(disk, loop)
+    try:
+        view = watched(disk, loop)
+    except OSError:
+        return ""
     return view.tip if view else ""

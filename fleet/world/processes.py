@@ -20,18 +20,17 @@ from functools import cached_property
 from typing import TypeVar
 
 from fleet.core.seen import Proc
-from fleet.world import freezer, procfs
-from fleet.world.procfs import Row, boot_id
+from fleet.world import ending, freezer, procfs
+from fleet.world.clock import RealClock
+from fleet.world.ports import Target
+from fleet.world.procfs import ProcRow
 
-__all__ = ["ProcTable", "Target", "boot_id", "start_time", "watch_death"]
+__all__ = ["ProcTable", "Target", "start_time", "watch_death"]
 
 _Trait = TypeVar("_Trait", int, str)
-Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
 
 _SETTLED = 2.0  # seconds after which a process has long replaced the image it was forked with
 _SAME_LOOK = 0.1  # seconds
-_LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first
-_KILLS = 40
 _CHASE = 0.03  # seconds
 _NEAR = 8  # of the last born: others are born as well
 
@@ -73,7 +72,7 @@ class ProcTable:
         found = self._rows_of(targets)
         return {target: tuple(_proc(row) for row in rows if _may_end(row)) for target, rows in found.items()}
 
-    def _rows_of(self, targets: Iterable[Target]) -> dict[Target, list[Row]]:
+    def _rows_of(self, targets: Iterable[Target]) -> dict[Target, list[ProcRow]]:
         reading = self._read()
         return {target: reading.of(*target) for target in targets}
 
@@ -91,43 +90,15 @@ class ProcTable:
     def alive(self, proc: Proc) -> bool:
         return start_time(proc.pid) == proc.start
 
-    def stop_all(
-        self,
-        targets: Sequence[Target],
-        *,
-        grace: float,
-        wait: Callable[[float], None] = time.sleep,
-        settle: float = 0.05,
-    ) -> tuple[Proc, ...]:
-        """End these runs together and return who is left: what survived, and what is not ours to end.
+    def stop_all(self, targets: Sequence[Target], *, grace: float) -> tuple[Proc, ...]:
+        """End these runs together and return who is left; it blocks, so it is for verbs only."""
+        return ending.stop_all(self, RealClock(), targets, grace=grace)
 
-        Everybody is asked at once and has `grace` in all; newcomers are asked as they appear. It blocks:
-        for verbs only.
-        """
-        deadline = time.monotonic() + grace
+    def beyond(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
         found = {row for rows in self._rows_of(targets).values() for row in rows}
-        others = [_proc(row) for row in sorted(found) if not row.zombie and not procfs.own(row.pid)]
-        asked: set[tuple[int, int]] = set()
-        while (left := self._everyone(targets)) and time.monotonic() < deadline:
-            fresh = [proc for proc in left if (proc.pid, proc.start) not in asked]
-            self.signal(fresh, signal.SIGTERM)
-            self.signal(fresh, signal.SIGCONT)  # a frozen process cannot answer
-            asked |= {(proc.pid, proc.start) for proc in fresh}
-            wait(settle)
-        clean = 0
-        for _ in range(_KILLS):
-            left = self._everyone(targets)
-            self.signal(left, signal.SIGKILL)
-            clean = 0 if left else clean + 1
-            if clean == _LOOKS:
-                left = self._chase(targets) if found else []
-                if not left:
-                    break
-                clean = 0
-            wait(settle)
-        return (*left, *(proc for proc in others if self.alive(proc)))
+        return tuple(_proc(row) for row in sorted(found) if not row.zombie and not procfs.own(row.pid))
 
-    def _chase(self, targets: Sequence[Target]) -> list[Proc]:
+    def chase(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
         """Who hands a run on to a child, faster than a look takes, is met only by asking the last born."""
         runs = {run for _, run in targets if run}
         caught = []
@@ -137,13 +108,9 @@ class ProcTable:
                 if procfs.run_of(pid) in runs and (row := procfs.row(pid)) is not None and _may_end(row):
                     caught.append(_proc(row))
                     self.signal(caught[-1:], signal.SIGKILL)
-        return caught
+        return tuple(caught)
 
-    def _everyone(self, targets: Sequence[Target]) -> list[Proc]:
-        procs = {(p.pid, p.start): p for members in self.sweep(targets).values() for p in members}
-        return list(procs.values())
-
-    def _read_runs(self, rows: Mapping[int, Row]) -> dict[int, str]:
+    def _read_runs(self, rows: Mapping[int, ProcRow]) -> dict[int, str]:
         """Run id by pid, "" for none; what is gone is forgotten.
 
         A young process is asked again next time: between fork and exec it still shows its parent's.
@@ -165,7 +132,9 @@ class ProcTable:
 class _Reading:
     """The table at one moment, and who belongs to whom in it; worked out as it is asked for."""
 
-    def __init__(self, rows: dict[int, Row], runs_of: Callable[[Mapping[int, Row]], dict[int, str]]) -> None:
+    def __init__(
+        self, rows: dict[int, ProcRow], runs_of: Callable[[Mapping[int, ProcRow]], dict[int, str]]
+    ) -> None:
         self.rows = rows
         self._runs_of = runs_of
 
@@ -185,14 +154,14 @@ class _Reading:
     def _carriers(self) -> dict[str, list[int]]:
         return self._by(lambda row: self._runs[row.pid])
 
-    def of(self, leader: int, run: str) -> list[Row]:
+    def of(self, leader: int, run: str) -> list[ProcRow]:
         """All of a run."""
         seeds = list(self._carriers.get(run, ())) if run else []
         if _proves_itself(leader, run, self.rows, self._runs):
             seeds += [leader, *self._sessions.get(leader, ())]
         return [self.rows[pid] for pid in _descend(seeds, self.children)]
 
-    def _by(self, trait: Callable[[Row], _Trait]) -> dict[_Trait, list[int]]:
+    def _by(self, trait: Callable[[ProcRow], _Trait]) -> dict[_Trait, list[int]]:
         found: dict[_Trait, list[int]] = {}
         for row in self.rows.values():
             found.setdefault(trait(row), []).append(row.pid)
@@ -215,7 +184,7 @@ def start_time(pid: int) -> int | None:
     return None if row is None or row.zombie else row.start
 
 
-def _proves_itself(leader: int, run: str, rows: Mapping[int, Row], runs: Mapping[int, str]) -> bool:
+def _proves_itself(leader: int, run: str, rows: Mapping[int, ProcRow], runs: Mapping[int, str]) -> bool:
     row = rows.get(leader)
     if leader <= 1 or row is None:
         return False
@@ -225,7 +194,7 @@ def _proves_itself(leader: int, run: str, rows: Mapping[int, Row], runs: Mapping
     return not runs[leader] and parent is not None and parent.name.startswith("tmux")
 
 
-def _may_end(row: Row) -> bool:
+def _may_end(row: ProcRow) -> bool:
     return not row.zombie and row.pid not in {1, os.getpid()} and procfs.own(row.pid)
 
 
@@ -263,7 +232,7 @@ def _descend(seeds: Iterable[int], children: Mapping[int, Sequence[int]]) -> lis
     return found
 
 
-def _proc(row: Row) -> Proc:
+def _proc(row: ProcRow) -> Proc:
     return Proc(
         pid=row.pid,
         start=row.start,
@@ -273,7 +242,7 @@ def _proc(row: Row) -> Proc:
         exe=procfs.exe(row.pid),
         cpu=row.cpu,
         zombie=row.zombie,
-        foreground=row.tpgid > 0 and row.tpgid == row.pgrp,
+        age=procfs.age(row),
     )
 
 

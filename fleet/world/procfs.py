@@ -17,15 +17,13 @@ _ENVIRON_CAP = 1 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-class Row(NamedTuple):  # a tuple, because a large fleet makes thousands of them a second
+class ProcRow(NamedTuple):  # a tuple, because a large fleet makes thousands of them a second
     """One process as one reading of the table shows it."""
 
     pid: int
     start: int  # clock ticks after boot
     ppid: int
-    pgrp: int
     sid: int
-    tpgid: int
     name: str
     state: str
     cpu: float
@@ -36,12 +34,17 @@ class Row(NamedTuple):  # a tuple, because a large fleet makes thousands of them
 
 
 def ticks_ago(seconds: float) -> float:
-    """That long ago, in the unit and from the origin of `Row.start`."""
+    """That long ago, in the unit and from the origin of `ProcRow.start`."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_PROCFS else time.time()
     return (now - seconds) * _TICK
 
 
-def table() -> dict[int, Row]:
+def age(row: ProcRow) -> float:
+    """Seconds since it started, with those that the machine slept."""
+    return (ticks_ago(0.0) - row.start) / _TICK
+
+
+def table() -> dict[int, ProcRow]:
     """Every process of the machine that can be seen, by pid."""
     if not _HAS_PROCFS:
         return _psutil_table()
@@ -59,7 +62,7 @@ def last_born() -> int:
     return 0
 
 
-def row(pid: int) -> Row | None:
+def row(pid: int) -> ProcRow | None:
     """One process, or nothing when it is gone."""
     if not _HAS_PROCFS:
         return _psutil_table().get(pid)
@@ -73,20 +76,18 @@ def row(pid: int) -> Row | None:
         return None
 
 
-def parse(text: bytes) -> Row | None:
+def parse(text: bytes) -> ProcRow | None:
     """`pid (name) state ppid …`: the name may hold spaces and parentheses, so cut at the last one."""
     head, _, tail = text.rpartition(b")")
     pid, _, name = head.partition(b" (")
     cells = tail.split(None, 20)  # up to starttime, field 22 of stat(5)
     if not pid.isdigit() or len(cells) < 20:  # noqa: PLR2004
         return None
-    return Row(
+    return ProcRow(
         int(pid),
         int(cells[19]),
         int(cells[1]),
-        int(cells[2]),
         int(cells[3]),
-        int(cells[5]),
         name.decode("utf-8", "replace"),
         cells[0].decode("ascii", "replace"),
         (int(cells[11]) + int(cells[12])) / _TICK,
@@ -125,18 +126,7 @@ def run_of(pid: int) -> str:
     return rest.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def boot_id() -> str:
-    """Changes when the machine restarts: pids and start times of before mean nothing then."""
-    with suppress(OSError), open(f"{_ROOT}/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
-    with suppress(ImportError):
-        import psutil
-
-        return f"boot-{int(psutil.boot_time())}"
-    return ""
-
-
-def _psutil_table() -> dict[int, Row]:
+def _psutil_table() -> dict[int, ProcRow]:
     try:
         import psutil
     except ImportError:
@@ -145,13 +135,11 @@ def _psutil_table() -> dict[int, Row]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError), process.oneshot():
             times = process.cpu_times()
-            rows[process.pid] = Row(
+            rows[process.pid] = ProcRow(
                 pid=process.pid,
                 start=int(process.create_time() * _TICK),
                 ppid=process.ppid(),
-                pgrp=os.getpgid(process.pid),
                 sid=os.getsid(process.pid),
-                tpgid=0,  # the foreground group is not to be had here
                 name=process.name(),
                 state="Z" if process.status() == psutil.STATUS_ZOMBIE else "R",
                 cpu=times.user + times.system,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import time
 
 from fleet.core.desired import Hold
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet
 from fleet.journal.locks import start_of, state_lock
 from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
+from fleet.world.host import RealHost
 from fleet.world.launch import preflight
+from fleet.world.logs import LogKeeper
 from fleet.world.loopback import free_port
 from fleet.world.ports import Disk, Tmux
 from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
-from fleet.world.tmux import rotate
+from fleet.world.trust import untrusted
 from fleet.world.world import World
-
-LOG_CAP = 5 << 20
 
 
 def real_world(fleet: Fleet, tmux: Tmux | None = None, disk: Disk | None = None) -> World:
@@ -28,29 +27,28 @@ def real_world(fleet: Fleet, tmux: Tmux | None = None, disk: Disk | None = None)
     state_dir = os.path.join(fleet.log_dir, "state")
     environ = {k: v for k, v in os.environ.items() if not k.startswith("AGENT_")}
 
-    def can_start(current: Fleet, agent: AgentSpec) -> str:
-        return preflight(current, agent, environ)
-
+    clock, speaker = RealClock(), tmux or server_of(fleet)
     return World(
-        tmux=tmux or server_of(fleet),
+        tmux=speaker,
         processes=ProcTable(),
-        clock=RealClock(),
+        clock=clock,
         disk=disk or RealDisk(),
         lock=lambda: state_lock(state_dir),
         draw=lambda: secrets.token_hex(16),
         holds=_holds,
-        preflight=can_start,
+        preflight=preflight,
+        host=RealHost(fleet),
         environ=environ,
         zone=host_zone(),
-        uid=os.geteuid(),
+        untrusted=_untrusted,
         port=free_port,
-        rotate=_rotate,
+        logs=LogKeeper(speaker, os.path.join(fleet.log_dir, "logs"), clock.mono),
     )
 
 
-def _rotate(path: str) -> None:
-    with contextlib.suppress(OSError):  # a log is not worth a heal
-        rotate(path, LOG_CAP)
+def _untrusted(path: str) -> str:
+    found = untrusted(path)
+    return f"{found}: {found.fix}" if found else ""
 
 
 def _holds(hold: Hold) -> bool:

@@ -7,12 +7,11 @@ durable write each time they change; they go along with the next one that is.
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
-from fleet.core.record import replace
 from fleet.core.seen import ScreenState
 from fleet.world.ports import FileStat
 from fleet.world.world import House, World
@@ -107,7 +106,7 @@ class Records:
     def _read_run(self, path: str) -> Run | None:
         try:
             return from_plain(Run, json.loads(self._world.disk.read(path)))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def save_run(self, run: Run) -> None:

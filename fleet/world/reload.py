@@ -17,6 +17,7 @@ from stat import S_ISLNK
 
 from fleet.config import ConfigError
 from fleet.core.model import Fleet
+from fleet.core.words import EventType
 from fleet.world.ports import FileStat
 from fleet.world.world import World
 
@@ -32,10 +33,26 @@ Parse = Callable[[str, str], Fleet]
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What reading the file led to. `event` is empty when nothing happened."""
+    """What reading the file led to. `event` is None when nothing happened."""
 
-    event: str = ""
+    event: EventType | None = None
     reason: str = ""
+
+
+class Settled:
+    """A config that is what it is: for a verb, which has read it and lasts for seconds."""
+
+    problem = ""
+    again_in: float | None = None
+    stamp: FileStat | None = None
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet: Fleet | None = fleet
+
+    def refresh(self, *, force: bool = False) -> News:
+        """Nothing new, forced or not."""
+        del force
+        return News()
 
 
 class Reloader:
@@ -47,12 +64,18 @@ class Reloader:
         self._parse = parse
         self._stat: FileStat | None = None
         self._digest = ""
-        self._good = b""  # the bytes in force
+        self.good = b""  # the bytes in force
+        self.stamp: FileStat | None = None  # of the file while it holds them
         self._told = ""
         self._suspect: tuple[str, float] = ("", 0.0)  # digest we do not believe yet, since when (mono)
         self.fleet: Fleet | None = None
         self.problem = ""
         self.again_in: float | None = None
+
+    def prime(self, fleet: Fleet, text: str) -> None:
+        """Begin with the last good config: the file itself cannot be used, or is not to be followed."""
+        self.fleet, self.good = fleet, text.encode()
+        self._digest = hashlib.sha256(self.good).hexdigest()[:16]
 
     def refresh(self, *, force: bool = False) -> News:
         """Read the file if it changed; keep the last good one unless the new one is better."""
@@ -66,8 +89,8 @@ class Reloader:
             if not force and stat == self._stat and not self._suspect[0] and self.fleet is not None:
                 return News()
             self._stat = stat
-            if stat is not None and stat.uid not in {-1, 0, self._world.uid} and self._world.uid != -1:
-                return self._reject(f"{self._path} belongs to another user (uid {stat.uid}); not read")
+            if why := self._world.untrusted(self._path) if stat is not None else "":
+                return self._reject(f"not read, another user could have written it: {why}")
             raw = self._world.disk.read(path, CAP)
         except OSError as error:
             return self._wait_or_reject("unreadable", f"{self._path}: {error.strerror or error}")
@@ -92,13 +115,14 @@ class Reloader:
             waited = self._world.clock.mono() - self._since(digest) if why else SHRUNK_S
             if waited < SHRUNK_S:
                 self.again_in = SHRUNK_S - waited
-                return self._tell("config.shrunk", f"{why}; believed in {SHRUNK_S - waited:.0f} s")
+                return self._tell(EventType.CONFIG_SHRUNK, f"{why}; believed in {SHRUNK_S - waited:.0f} s")
         self.fleet, self._digest, self._suspect = fleet, digest, ("", 0.0)
-        self._good = raw
+        self.good, self.stamp = raw, self._stat
         recovered = bool(self.problem)
         self.problem, self._told = "", ""
         return News(
-            "config.recovered" if recovered else "config.loaded", f"{len(fleet.agents)} agents, {digest}"
+            EventType.CONFIG_RECOVERED if recovered else EventType.CONFIG_LOADED,
+            f"{len(fleet.agents)} agents, {digest}",
         )
 
     def _shrunk(self, old: Fleet, new: Fleet, raw: bytes) -> str:
@@ -106,20 +130,20 @@ class Reloader:
         lost = len({a.name for a in old.agents} - {a.name for a in new.agents})
         if lost >= LEAST_LOST and lost * 2 > len(old.agents):
             return f"{lost} of {len(old.agents)} agents are gone from the file"
-        if self._good.startswith(raw) and _CUT.match(self._good, len(raw)):
-            return f"the file ends {len(self._good) - len(raw)} bytes before the end it had"
+        if self.good.startswith(raw) and _CUT.match(self.good, len(raw)):
+            return f"the file ends {len(self.good) - len(raw)} bytes before the end it had"
         last = raw[raw.rfind(b"\n[") + 1 :]
-        at = self._good.find(last)  # whatever was edited further up
-        if at >= 0 and _CUT.match(self._good, at + len(last)):
+        at = self.good.find(last)  # whatever was edited further up
+        if at >= 0 and _CUT.match(self.good, at + len(last)):
             return "the file ends in the middle of a table as it was"
         return ""
 
     def _accept_again(self) -> News:
-        self._suspect = ("", 0.0)
+        self._suspect, self.stamp = ("", 0.0), self._stat
         if not self.problem:
             return News()
         self.problem, self._told = "", ""
-        return News("config.recovered", "the file is as it was")
+        return News(EventType.CONFIG_RECOVERED, "the file is as it was")
 
     def _since(self, digest: str) -> float:
         if self._suspect[0] != digest:
@@ -135,11 +159,12 @@ class Reloader:
         return self._reject(why)
 
     def _reject(self, why: str) -> News:
-        return self._tell("config.rejected", why)
+        return self._tell(EventType.CONFIG_REJECTED, why)
 
-    def _tell(self, event: str, why: str) -> News:
+    def _tell(self, event: EventType, why: str) -> News:
         self.problem = why
-        key = f"{event}:{why if event != 'config.shrunk' else self._suspect[0]}"
+        of = self._suspect[0] if event is EventType.CONFIG_SHRUNK else why
+        key = f"{event}:{of}"
         if key == self._told:
             return News()
         self._told = key

@@ -7,6 +7,8 @@ that something moved, where a rule waits for it, or when a full look is due. Not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
@@ -14,7 +16,6 @@ from fleet.core.desired import Desired, Entry
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment, Status
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
-from fleet.core.record import dataclass, replace
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
 from fleet.world.ears import NOTHING, Ears
 from fleet.world.ports import Unavailable
@@ -26,7 +27,6 @@ BUSY_MIN_S = 0.3
 MEASURED_S = 5.0  # an agent may well be quiet for less
 CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
 FURNITURE_S = 5.0  # and so is one that came with the agent
-TICKS = 100.0  # of a process's start time, a second
 LAST_WORDS = 1500
 TWO_SECONDS = 2.0  # the list dates activity in whole seconds
 HEARSAY_S = 1800.0
@@ -55,6 +55,7 @@ class Eye:
     tree: tuple[Proc, ...] = ()
     heard: Heard = NOTHING
     spoke: float = 0.0  # steady: last new word of a structured source
+    launched: float = 0.0  # steady: when its preamble was first seen to have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Look:
     seen: Mapping[str, AgentSeen]
     changed: frozenset[str]
     alive: Mapping[str, PaneRef]  # live panes of ours by session
-    orphans: tuple[PaneView, ...] = ()  # sessions with our stamp that the file does not name
+    panes: tuple[PaneView, ...] = ()  # everything with our stamp
     unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status tmux does not know yet
 
     def shows(self, session: str, pid: int) -> bool:
@@ -122,7 +123,6 @@ class Senses:
         by_session = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
         captured = self._capture(specs, by_session, memories, due, now)
-        mine = {p.ref.session for p in by_session.values()} | {fleet.watchdog_session}
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
         found, changed = {}, set()
         for spec in specs:
@@ -134,7 +134,7 @@ class Senses:
                 one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
             else:
                 one = self._see(
-                    fleet, spec, pane, taken, memory, lost_at, _intent(self._world, entry), now,
+                    fleet, spec, pane, taken, memory, lost_at, _intent(self._world, entry, now.wall), now,
                     due=name in due, fresh=fresh,
                 )  # fmt: skip
             found[name] = one
@@ -149,7 +149,7 @@ class Senses:
             found,
             frozenset(changed),
             {p.ref.session: p.ref for p in listing.panes if not p.dead},
-            tuple(p for p in listing.panes if p.ref.session not in mine),
+            listing.panes,
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
 
@@ -241,7 +241,7 @@ class Senses:
         if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
             eye.shown = (backend, fresh, pane.cursor_y)
             eye.reading = self._read(
-                backend, fresh, now=now.wall, zone=self._world.zone, cursor_y=pane.cursor_y
+                backend, fresh, now=_written(pane, now), zone=self._world.zone, ours=_ours(memory)
             )
         if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
             self._scan(fleet, backend, eye, pane.ref.pid, now)
@@ -252,6 +252,9 @@ class Senses:
             intent=intent,
             auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
         )  # fmt: skip
+        if backend.preamble and memory.outbox:
+            self._watch_preamble(fleet, spec, eye, pane.ref.run, now)
+            found = replace(found, preparing=not eye.launched, launched=eye.launched)
         if self._ears is None or not backend.signals:
             return found
         if due or fresh is not None or self.listen:
@@ -288,6 +291,13 @@ class Senses:
         )
         return not working and now.steady - eye.scanned > 1.0
 
+    def _watch_preamble(self, fleet: Fleet, spec: Spec, eye: Eye, run: str, now: Moment) -> None:
+        """Its own last line says that it has ended, and in which run."""
+        if not eye.launched:
+            with suppress(OSError, UnicodeDecodeError):
+                said = self._world.disk.read(f"{fleet.log_dir}/state/preamble-{spec.session}", 200).decode()
+                eye.launched = now.steady if said.split(" ")[0] == run else 0.0
+
     def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, now: Moment) -> None:
         began = self._world.clock.mono()
         try:
@@ -297,7 +307,7 @@ class Senses:
         if not tree:
             return
         ended = self._world.clock.mono()  # stopped in between? the shorter span is the safe one
-        eye.tree = tree
+        before, eye.tree = eye.tree, tree
         names = {n for p in tree for n in (p.name, p.exe)}
         expected = not backend.process_name or backend.process_name in names
         others = {
@@ -312,26 +322,28 @@ class Senses:
         compared = eye.cpu_at > 0
         busy = compared and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
         measured = compared and (busy or elapsed >= MEASURED_S)
-        busy = busy or any(self._at_work(tree[0], child) for child in tree[1:])
+        # what a tool used is lost with it: one that has ended since the last look was at work until then
+        alive = {(p.pid, p.start) for p in tree}
+        over = [p for p in before if (p.pid, p.start) not in alive]
+        busy = busy or any(_at_work(tree[0], child) for child in tree[1:])
+        busy = busy or any(_at_work(before[0], child) for child in over)
         eye.scanned = now.steady
         if measured or not compared:
             eye.cpu, eye.cpu_at = cpu, ended
         eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
                             busy=busy, measured=measured)  # fmt: skip
 
-    def _at_work(self, agent: Proc, child: Proc) -> bool:
-        """A tool that waits for somebody uses no processor; a server that came with the agent is no tool."""
-        age = self._world.clock.mono() - child.start / TICKS
-        return age < CHILD_YOUNG_S and child.start - agent.start > FURNITURE_S * TICKS
-
     def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
         stop = memory.stopping
         if pane is not None and pane.unreaped and memory.state != ScreenState.DEAD:
             return None  # nothing is decided before its status is known, which takes a moment
-        run = stop.run if stop else pane.ref.run if pane is not None else memory.seen_run
+        run, pid = memory.seen_run, 0
+        if stop:
+            run, pid = stop.run, stop.pid
+        elif pane is not None:
+            run, pid = pane.ref.run, pane.ref.pid
         if not run:
             return 0
-        pid = stop.pid if stop else pane.ref.pid if pane is not None else 0
         eye = self._eyes.setdefault(spec.session, Eye(run=run))
         if eye.swept == run and not due:
             return 0
@@ -363,7 +375,7 @@ class Senses:
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
             (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
             seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent, seen.foreign, seen.server_lost,
-            seen.working, seen.asked, seen.limit, seen.receipt, seen.posted,
+            seen.working, seen.answered, seen.asked, seen.limit, seen.receipt, seen.posted,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False
@@ -412,6 +424,16 @@ def _unseen_run(memory: AgentMemory) -> str:
     return "" if run is None or run.id in {memory.seen_run, memory.over} else run.id
 
 
+def _written(pane: PaneView, now: Moment) -> float:
+    """When its newest words can have been written: a time of day among them is the next one after that."""
+    return min(now.wall, pane.activity) if pane.activity else now.wall
+
+
+def _ours(memory: AgentMemory) -> tuple[str, ...]:
+    """What we typed: on the screen, or in the composer."""
+    return (*memory.said, *(m.text or m.tail for m in memory.outbox if m.status is not Status.QUEUED))
+
+
 def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
     """Does the last reading hold for this screen as well? One that names a time is made anew."""
     shown, reading = eye.shown, eye.reading
@@ -429,6 +451,7 @@ def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> 
     return replace(
         found,
         working=working,
+        answered=heard.own_words,
         heard_at=heard.at,
         heard_from=heard.source,
         model=heard.model,
@@ -436,6 +459,7 @@ def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> 
         limit=limit,
         receipt=heard.receipt,
         receipt_text=heard.prompt,
+        prompts=heard.prompts,
         transcript=eye.spoke,
         auth_failed=found.auth_failed or heard.auth,
     )
@@ -462,10 +486,16 @@ def _only_shells(tree: Sequence[Proc]) -> bool:
     return all((p.exe or p.name) in SHELLS for p in tree)
 
 
-def _intent(world: World, entry: Entry | None) -> Intent:
+def _intent(world: World, entry: Entry | None, wall: float) -> Intent:
     if entry is None:
         return Intent()
     held = ""
     if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
         held = entry.hold.why or f"process {entry.hold.pid}"
-    return Intent(str(entry.want), entry.paused, entry.frozen, held)
+    over = entry.over(wall)
+    return Intent(str(entry.want), entry.paused and not over, entry.frozen and not over, held, entry.until)
+
+
+def _at_work(agent: Proc, child: Proc) -> bool:
+    """A tool that waits for an answer uses no processor; a server that came with the agent is no tool."""
+    return child.age < CHILD_YOUNG_S and agent.age - child.age > FURNITURE_S

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 
-from fleet.core.model import Fleet
+from fleet import regular
+from fleet.core.standing import Grounded
 from fleet.world.terminal import RECORDED
 from fleet.world.tmux import TmuxServer, resolve_socket
 
 
-def recorded_socket(fleet: Fleet) -> str:
+def recorded_socket(fleet: Grounded) -> str:
     """Where the server really is, as the first `up` found it; empty before that."""
     try:
-        with open(os.path.join(fleet.log_dir, "state", RECORDED), encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
+        return regular.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
+    except (OSError, UnicodeDecodeError):
         return ""
 
 
-def server_of(fleet: Fleet) -> TmuxServer:
+def server_of(fleet: Grounded) -> TmuxServer:
     """The fleet's tmux server, spoken to by processes."""
     path = recorded_socket(fleet)
     if path == resolve_socket(fleet.tmux_socket):

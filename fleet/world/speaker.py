@@ -8,16 +8,16 @@ batch travels is `ask`: by a short-lived process in tmux.py, by a long-lived cli
 from __future__ import annotations
 
 import os
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-from fleet.core.record import dataclass
 from fleet.core.seen import Listing, PaneRef
 from fleet.world import tmux_rows, tmux_text
-from fleet.world.ports import Unavailable
-
-_SINCE_VIS = (3, 7)  # from here a paste is escaped unless -S says not to
+from fleet.world.ports import Inherited, Unavailable
+from fleet.world.tmux_words import SINCE_VIS
 
 _WHO = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"
 _LIST = (
@@ -29,6 +29,10 @@ _LIST = (
 
 class NoServer(Unavailable):
     """Tmux said so itself: nobody listens on this socket."""
+
+
+class Silent(Unavailable):
+    """There is a server, and it did not answer in time; what was asked may still happen."""
 
 
 class Lost(Unavailable):
@@ -72,6 +76,7 @@ class Speaker(ABC):
     def __init__(self, project_id: str) -> None:
         self.project_id = project_id
         self._rows = tmux_rows.Rows(project_id)
+        self._given: dict[str, dict[str, str]] = {}  # by session, as last asked for
 
     @abstractmethod
     def ask(self, lines: Sequence[str]) -> Said:
@@ -122,14 +127,25 @@ class Speaker(ABC):
         except NoServer:
             return ""
 
-    def remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+    def stranger(self, session: str) -> tuple[int, str]:
+        """Of a session that is not ours: its process, 0 if dead, and the log that another fleet gave it."""
+        try:
+            row = self.look([tmux_text.stranger(session)]).texts[0] or ""
+        except NoServer:
+            return 0, ""
+        dead, pid, log = (*row.split("\n")[0].split("|", 2), "", "", "")[:3]
+        return (int(pid) if dead == "0" and pid.isdecimal() else 0), "".join(shlex.split(log))
+
+    def remove(self, refs: Sequence[PaneRef], *, keeping: bool = False) -> dict[str, str]:
         if not refs:
             return {}
+        asked = [ref.session for ref in refs] if keeping else []
         try:
-            said = self.ask([tmux_text.kill(ref) for ref in refs])
+            said = self.ask([*map(tmux_text.given, asked), *map(tmux_text.kill, refs)])
         except NoServer:
             return dict.fromkeys((ref.session for ref in refs), "server is gone")
-        answers = zip(refs, said.texts, strict=True)
+        self._note(asked, said.texts[: len(asked)])
+        answers = zip(refs, said.texts[len(asked) :], strict=True)
         return {ref.session: tmux_text.reason(text, ref, said.complaint) for ref, text in answers}
 
     def paste(self, ref: PaneRef, text: str) -> str:
@@ -137,8 +153,8 @@ class Speaker(ABC):
         clean = tmux_text.typable(text)
         if not clean:
             return "" if not text else "nothing in the text can be typed"
-        flags = "-S" if self.version >= _SINCE_VIS else ""
-        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{nonce()}", flags))
+        flags = "-S" if self.version >= SINCE_VIS else ""
+        return self._guarded(ref, tmux_text.paste(ref, clean, f"ao-{nonce()}", flags), at=1)
 
     def press(self, ref: PaneRef, keys: Sequence[str]) -> str:
         return self._guarded(ref, (tmux_text.press(ref, keys),)) if keys else ""
@@ -148,19 +164,26 @@ class Speaker(ABC):
         with suppress(NoServer):
             self.ask([tmux_text.log_again(session) for session in sessions])
 
-    def environment_names(self) -> frozenset[str]:
-        """Names every pane inherits from the server: one that we did not found holds its founder's secrets.
+    def inherited(self, sessions: Sequence[str] = ()) -> Inherited:
+        """Of the server only names are wanted: one that we did not found holds its founder's secrets.
 
         A value may hold line breaks, and then more rows than variables come back: to unset a name that
         is none does no harm.
         """
+        names: frozenset[str] = frozenset()
         try:
-            rows = self.look(("show-environment -g",)).texts[0]
+            rows, *texts = self.look(("show-environment -g", *map(tmux_text.given, sessions))).texts
+            if rows is None:
+                raise Unavailable("tmux did not say what its panes inherit; trying again")
+            names = frozenset(row.partition("=")[0] for row in rows.split("\n") if "=" in row)
+            self._note(sessions, texts)
         except NoServer:
-            return frozenset()
-        if rows is None:
-            raise Unavailable("tmux did not say what its panes inherit; trying again")
-        return frozenset(row.partition("=")[0] for row in rows.split("\n") if "=" in row)
+            pass
+        return Inherited(names, {s: self._given[s] for s in sessions if s in self._given})
+
+    def _note(self, sessions: Sequence[str], texts: Sequence[str | None]) -> None:
+        found = zip(sessions, texts, strict=True)
+        self._given.update((session, tmux_text.variables(text)) for session, text in found if text)
 
     def reap(self) -> None:
         """A child of the server's own makes it collect the exit statuses it missed."""
@@ -170,12 +193,12 @@ class Speaker(ABC):
         """A server without a session refuses to list panes; this list it answers, with nothing."""
         return self.look(("list-sessions -F '#{session_id}'",)).texts[0] == ""
 
-    def _guarded(self, ref: PaneRef, lines: Sequence[str]) -> str:
+    def _guarded(self, ref: PaneRef, lines: Sequence[str], at: int = 0) -> str:
         try:
             said = self.ask(lines)
         except NoServer:
             return "server is gone"
-        return tmux_text.reason(said.texts[-1], ref, said.complaint)
+        return tmux_text.reason(said.texts[at], ref, said.complaint)
 
 
 def nonce() -> str:

@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import subprocess
 
-from fleet.core.model import Fleet
-from fleet.world.tmux import resolve_socket
+from fleet import regular
+from fleet.core.standing import Grounded
+from fleet.world.tmux import check_socket, resolve_socket
 
 RECORDED = "socket"  # in the state directory: where the server really is, as the first `up` found it
 
 
-def server_command(fleet: Fleet) -> list[str]:
+def server_command(fleet: Grounded) -> list[str]:
     """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
     try:
-        with open(os.path.join(fleet.log_dir, "state", RECORDED), encoding="utf-8") as file:
-            recorded = file.read().strip()
-    except OSError:
+        recorded = regular.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
+    except (OSError, UnicodeDecodeError):
         recorded = ""
     if recorded and recorded != resolve_socket(fleet.tmux_socket):
         return ["tmux", "-S", recorded]
     return ["tmux", "-L", fleet.tmux_socket]
 
 
-def attach_command(fleet: Fleet, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
+def require_own_server(fleet: Grounded) -> None:
+    """Unavailable if the recorded server may be another user's: a terminal is not handed to it."""
+    command = server_command(fleet)
+    if "-S" in command:
+        check_socket(command[-1])
+
+
+def attach_command(fleet: Grounded, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
     """Show a session. `outer` is the caller's TMUX: a client of the same server switches over."""
     server = server_command(fleet)
     verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
@@ -36,19 +43,20 @@ def environment(command: list[str]) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not (nested and k in {"TMUX", "TMUX_PANE"})}
 
 
-def is_there(fleet: Fleet, session: str) -> bool | None:
+def is_there(fleet: Grounded, session: str) -> bool | None:
     """Whether the session exists; None when tmux is missing or does not answer."""
-    done = _ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
+    done = ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
     return None if done is None else done.returncode == 0
 
 
 def _same_server(server: list[str], outer: str) -> bool:
-    done = _ask([*server, "display-message", "-p", "#{socket_path}"])
+    done = ask([*server, "display-message", "-p", "#{socket_path}"])
     mine = done.stdout.strip() if done else ""
     return bool(mine) and os.path.realpath(outer.partition(",")[0]) == os.path.realpath(mine)
 
 
-def _ask(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
+def ask(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """What tmux answers; None when it is missing or does not."""
     environ = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE"}}
     try:
         return subprocess.run(

@@ -8,22 +8,25 @@ watchdog asks the same questions without any process at all.
 from __future__ import annotations
 
 import os
-import re
+import shutil
+import stat
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 
-from fleet.world import tmux_rows, tmux_text
-from fleet.world.launch import base_env
+from fleet import umask
+from fleet.core.result import Result
+from fleet.core.words import Outcome
+from fleet.world import descriptors, tmux_rows, tmux_text
+from fleet.world.env import base_env
+from fleet.world.logs import begin
 from fleet.world.ports import Launch, Unavailable
-from fleet.world.speaker import Batch, Lost, NoServer, Said, Speaker, nonce
+from fleet.world.speaker import Batch, Lost, NoServer, Said, Silent, Speaker, nonce
+from fleet.world.tmux_words import Complaint, complaint_of, is_taken, parse_version
+from fleet.world.trust import untrusted
 
-OLDEST = (3, 2)  # argv panes, -e, brace blocks, -N
 LINE_S = 0.02  # what each line of a batch adds to our patience: a long answer is not a hanging server
-
-_NO_SERVER = r"no server running on |error connecting to .*\((?:No such file|Connection refused)"
-_LOST = r"server exited unexpectedly|lost server"
 
 
 class TmuxServer(Speaker):
@@ -47,20 +50,27 @@ class TmuxServer(Speaker):
         self._socket_path = socket_path
 
     @property
-    def _is_users(self) -> bool:
+    def path(self) -> str:
+        """Where its socket is."""
+        return self._socket_path or resolve_socket(self._socket)
+
+    @property
+    def is_users(self) -> bool:
         """The server everybody on this account shares: its options are not ours to set."""
         return self._socket == "default"
 
     @property
     def state_dir(self) -> str:
-        """Where every client stands, so that launch scripts are named without a path."""
+        """Where launch scripts lie, and where every client stands."""
         return os.path.join(self.log_dir, "state")
 
     @property
     def argv(self) -> list[str]:
-        """How to reach this server: also the head of the command a person types to attach."""
-        where = ["-S", self._socket_path] if self._socket_path else ["-L", self._socket]
-        return ["tmux", *where, "-u"]
+        """How to reach this server. Unavailable where another user could have put one in its place."""
+        if not self._socket_path:
+            return ["tmux", "-L", self._socket, "-u"]
+        check_socket(self._socket_path)
+        return ["tmux", "-S", self._socket_path, "-u"]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,12 +89,13 @@ class TmuxServer(Speaker):
     def ask(self, lines: Sequence[str]) -> Said:
         return self._run(["source-file", "-"], lines)
 
-    def create(self, launches: Sequence[Launch]) -> dict[str, str]:
+    def create(self, launches: Sequence[Launch]) -> dict[str, Result]:
         """All sessions in one batch, founding the server if need be; read back what really is there."""
         if not launches:
             return {}
         self._prepare(launches)
-        lines = [] if self._is_users else ["set-option -s exit-empty off"]
+        descriptors.widen()  # a server that this founds inherits it
+        lines = [] if self.is_users else ["set-option -s exit-empty off"]
         lines += [self._create_line(launch) for launch in launches]
         lines.append("list-sessions -F '#{session_name}'")
         command = [*self._conf(), "start-server", ";", "source-file", "-"]
@@ -107,35 +118,33 @@ class TmuxServer(Speaker):
         anchor = tmux_text.exact(tmux_rows.anchor(self.project_id))
         with suppress(NoServer):
             self.ask(
-                (f"kill-session -t {anchor}", *(() if self._is_users else ("set-option -s exit-empty on",)))
+                (f"kill-session -t {anchor}", *(() if self.is_users else ("set-option -s exit-empty on",)))
             )
 
     def close(self) -> None:
         """Nothing is held between calls."""
 
     def _create_line(self, launch: Launch) -> str:
-        folder, script = os.path.split(launch.script)
-        if os.path.realpath(folder) != os.path.realpath(self.state_dir):
+        if os.path.realpath(os.path.dirname(launch.script)) != os.path.realpath(self.state_dir):
             raise tmux_text.Refused(f"{launch.script}: launch scripts lie in {self.state_dir}")
         log = os.path.join(self.log_dir, "logs", launch.log)
         return tmux_text.create(
-            launch.session, script, run=launch.run, log=log, project=self.project_id, env=launch.env
+            launch.session, launch.script, run=launch.run, log=log, project=self.project_id, env=launch.env
         )
 
     def _prepare(self, launches: Sequence[Launch]) -> None:
-        """Directories, our tmux configuration, and log files born 0600: `cat` would use the umask."""
+        """Directories, and log files."""
         logs = os.path.join(self.log_dir, "logs")
         for folder in {self.log_dir, self.state_dir, logs, self.conf_dir}:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         if self._socket_path:
             os.makedirs(os.path.dirname(self._socket_path), mode=0o700, exist_ok=True)
         for launch in launches:
-            path = os.path.join(logs, launch.log)
-            os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+            begin(os.path.join(logs, launch.log))
 
     def _conf(self) -> list[str]:
         """Our own configuration, except on the user's own server, which reads the user's."""
-        if self._is_users:
+        if self.is_users:
             return []
         path = os.path.join(self.conf_dir, "tmux.conf")
         temporary = f"{path}.{nonce()}"
@@ -158,13 +167,15 @@ class TmuxServer(Speaker):
                 check=False,
                 env=self.environment,
                 cwd=self.state_dir if os.path.isdir(self.state_dir) else "/",
+                umask=umask.operators,  # a server that this founds hands it on to the panes
             )
         except FileNotFoundError:
-            raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again") from None
+            raise not_installed() from None
         except subprocess.TimeoutExpired:
-            raise Unavailable(
+            way_out = "" if self.is_users else "; `agents.py down` ends it with the whole fleet"
+            raise Silent(
                 f"tmux did not answer within {patience:g} s ({' '.join(self.argv)}); "
-                "it may be stopped or overloaded, and what was asked may still happen"
+                f"it may be stopped or overloaded, and what was asked may still happen{way_out}"
             ) from None
         except OSError as error:
             raise Unavailable(f"tmux could not be run: {error.strerror}; trying again") from None
@@ -172,9 +183,10 @@ class TmuxServer(Speaker):
         texts = batch.read(done.stdout.decode("utf-8", "replace"))
         if texts is not None:
             return Said(texts, complaint)
-        if re.search(_NO_SERVER, complaint):
+        kind = complaint_of(complaint)
+        if kind is Complaint.NO_SERVER:
             raise NoServer(f"no tmux server listens there: {complaint}")
-        if re.search(_LOST, complaint):
+        if kind is Complaint.LOST:
             raise Lost(f"the tmux server ended while it was asked: {complaint}; looking again")
         _ = self.version  # one that is too old says so, instead
         if complaint and not done.stdout:
@@ -182,11 +194,27 @@ class TmuxServer(Speaker):
         raise Unavailable(f"tmux gave half an answer: {complaint or 'no reason given'}; trying again")
 
 
-def _outcome(session: str, *, done: bool, there: set[str], complaint: str) -> str:
+def _outcome(session: str, *, done: bool, there: set[str], complaint: str) -> Result:
+    if done and session in there:
+        return Result(Outcome.DONE)
     if done:
-        return "" if session in there else "it ended while it was being created"
-    taken = f"duplicate session: {session}" in complaint.split("\n")
-    return "exists" if taken else f"tmux refused: {complaint}"
+        return Result(Outcome.REFUSED, "it ended while it was being created")
+    if is_taken(session, complaint):
+        return Result(Outcome.EXISTS)
+    return Result(Outcome.REFUSED, f"tmux refused: {complaint}")
+
+
+def not_installed() -> Unavailable:
+    """What to say where there is no tmux: the one line that installs all that is missing."""
+    from fleet.world import packages
+
+    return Unavailable(f"tmux is not installed; {packages.advice(packages.TMUX)}")
+
+
+def require_tmux() -> None:
+    """Before anything is made that only a fleet needs."""
+    if not shutil.which("tmux"):
+        raise not_installed()
 
 
 def tmux_version() -> tuple[int, int]:
@@ -194,19 +222,10 @@ def tmux_version() -> tuple[int, int]:
     try:
         done = subprocess.run(["tmux", "-V"], capture_output=True, text=True, timeout=5.0, check=False)
     except FileNotFoundError:
-        raise Unavailable("tmux is not installed: install tmux 3.2 or newer and try again") from None
+        raise not_installed() from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"tmux -V did not answer: {error}; install tmux 3.2 or newer") from None
     return parse_version(done.stdout)
-
-
-def parse_version(text: str) -> tuple[int, int]:
-    """`tmux 3.3a`, `tmux next-3.6`; a development build without a number counts as the newest."""
-    found = re.search(r"(\d+)\.(\d+)", text)
-    version = (int(found[1]), int(found[2])) if found else (99, 0)
-    if version < OLDEST:
-        raise Unavailable(f"{text.strip()} is too old: install tmux 3.2 or newer")
-    return version
 
 
 def resolve_socket(socket: str) -> str:
@@ -215,22 +234,16 @@ def resolve_socket(socket: str) -> str:
     return os.path.join(os.path.realpath(root), f"tmux-{os.getuid()}", socket)
 
 
-def rotate(path: str, cap: int, keep: int = 3) -> bool:
-    """Copy and truncate a log that outgrew `cap`: the pane's `cat` goes on appending to the same file."""
-    try:
-        if os.path.getsize(path) <= cap:
-            return False
-        for n in range(keep - 1, 0, -1):
-            if os.path.exists(f"{path}.{n}"):
-                os.replace(f"{path}.{n}", f"{path}.{n + 1}")
-        with open(path, "rb") as source, open(f"{path}.1", "wb", opener=_private) as copy:
-            while chunk := source.read(1 << 20):
-                copy.write(chunk)
-        os.truncate(path, 0)
-    except FileNotFoundError:
-        return False
-    return True
+def check_socket(path: str) -> None:
+    """What tmux checks for a socket it finds by name, for one that we name by its path: is it ours alone?
 
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    Unavailable if another user can put a server of theirs there. A directory that is gone holds no server.
+    """
+    folder = os.path.dirname(path)
+    fault = untrusted(folder)
+    if fault is not None:
+        raise Unavailable(f"the tmux socket is not used: {fault}: {fault.fix}")
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(folder).st_mode)
+        if mode & 0o077:
+            raise Unavailable(f"the tmux socket is not used: {folder} is {mode:04o}: chmod 700 {folder}")

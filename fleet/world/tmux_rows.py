@@ -9,10 +9,11 @@ A row that does not parse makes the whole answer unavailable: half a list looks 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from fleet.core.record import replace
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.world.ports import Unavailable
+from fleet.world.tmux_words import PANE_PID, STAMPED_PID, number, number_or_none
 
 SERVER_FORMAT = "#{pid}|#{start_time}"
 CLIENT_FORMAT = "#{client_control_mode}|#{client_activity}|#{client_session}"
@@ -21,7 +22,8 @@ _FIELDS = (
     "#{@ao_project}",
     "#{@ao_run}",
     "#{pane_id}",
-    "#{pane_pid}",
+    PANE_PID,
+    STAMPED_PID,
     "#{pane_dead}",
     "#{pane_dead_status}",
     "#{pane_dead_signal}",
@@ -31,6 +33,7 @@ _FIELDS = (
     "#{cursor_x}",
     "#{cursor_y}",
     "#{pane_in_mode}",
+    "#{pane_pipe}",
     "#{session_name}",
 )
 PANE_FORMAT = "|".join(_FIELDS)
@@ -44,7 +47,7 @@ def anchor(project: str) -> str:
 def server_id(text: str) -> ServerId:
     """Which server answered."""
     pid, _, started = text.strip().partition("|")
-    return ServerId(_number(pid, text), _number(started, text))
+    return ServerId(number(pid, text), number(started, text))
 
 
 class Rows:
@@ -79,20 +82,22 @@ def _view(row: str, server: ServerId, project: str) -> tuple[PaneView | None, st
     cells = row.split("|", len(_FIELDS) - 1)
     if len(cells) != len(_FIELDS):
         raise Unavailable(f"tmux listed a pane in a form we do not know: {row[:120]!r}; trying again")
-    owner, run, pane, pid, dead, code, signal, created, activity, history, x, y, mode, session = cells
+    owner, run, pane, pid, stamped, dead, code, signal, created, activity, *where, session = cells
+    history, x, y, mode, pipe = where
     if owner != project or not run:
         return None, session
     view = PaneView(
-        ref=PaneRef(server, session, pane, _number(pid, row), run),
-        dead=dead == "1",
-        exit_code=_number(code, row) if code else None,
-        exit_signal=_number(signal, row) if signal else None,
-        created=float(_number(created or "0", row)),
-        activity=float(_number(activity, row)),
-        history=_number(history, row),
-        cursor_x=_number(x, row),
-        cursor_y=_number(y, row),
-        in_mode=mode != "0",
+        ref=PaneRef(server, session, pane, number(pid or stamped or "0", row), run),
+        dead=bool(number(dead, row)),
+        exit_code=number_or_none(code, row),
+        exit_signal=number_or_none(signal, row),
+        created=float(number(created or "0", row)),
+        activity=float(number(activity, row)),
+        history=number(history, row),
+        cursor_x=number(x, row),
+        cursor_y=number(y, row),
+        in_mode=bool(number(mode or "0", row)),
+        piped=bool(number(pipe or "1", row)),
         project=project,
     )
     return view, session
@@ -103,11 +108,5 @@ def _typed(rows: Iterable[str]) -> dict[str, float]:
     for row in rows:
         control, activity, session = (*row.split("|", 2), "", "")[:3]
         if control != "1" and session:
-            newest[session] = max(newest.get(session, 0.0), float(_number(activity, row)))
+            newest[session] = max(newest.get(session, 0.0), float(number(activity or "0", row)))
     return newest
-
-
-def _number(text: str, row: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise Unavailable(f"tmux answered {text[:40]!r} for a number, in {row[:120]!r}; trying again")
-    return int(text)

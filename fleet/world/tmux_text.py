@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from fleet.core.seen import PaneRef
+from fleet.world.tmux_words import EITHER_PID, PANE_PID, Complaint, complaint_of
 
 WIDTH, HEIGHT = 200, 50
 
@@ -40,9 +41,14 @@ set-option -gw automatic-rename off
 set-option -gw allow-rename off
 """
 
+LOG_MAX = 8 << 20  # where the system stops the writer of a log, however seldom anybody looks
+# POSIX counts in blocks of 512 bytes; the signal that ends the writer would leave a core
+_LOG = f"ulimit -c 0; ulimit -f {LOG_MAX // 512}; exec cat >>#{{@ao_log}}"
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}")
 _PANE = r"%[0-9]{1,9}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_GIVEN = rf'(?ms)^(?P<name>{_VARIABLE})="(?P<value>(?:[^"\\]|\\.)*)"; export (?P=name);$'
 _KEY = (
     r"(?:[CMS]-)*"
     r"(?:[!-~]|Enter|Escape|Tab|BTab|Space|BSpace|Up|Down|Left|Right|Home|End|IC|DC"
@@ -106,17 +112,19 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
     The server runs the whole line before it reads a byte from the new pane: the log misses nothing.
     The log's path is data in an option, expanded once by a constant command. What a list asks for at every
     look is stamped on the pane: tmux looks for an option there first, and for its own words last.
+    The script is named by its whole path: where a server stands may have been swept away.
     """
     at = exact(session)
-    if not _NAME.fullmatch(script.removesuffix(".sh")):
-        raise Refused(f"{script!r} is not the name of a launch script")
+    if not script.startswith("/") or not _NAME.fullmatch(script.rpartition("/")[2].removesuffix(".sh")):
+        raise Refused(f"{script!r} is not the path of a launch script")
     variables = " ".join(f"-e {quote(f'{_variable(k)}={v}')}" for k, v in {**env, "AO_RUN_ID": run}.items())
     return " ; ".join(
         (
-            f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {script}",
+            f"new-session -d -s {name(session)} -x {WIDTH} -y {HEIGHT} {variables} sh {quote(script)}",
             f"set-option -p -t {at} @ao_run {name(run)}",
             f"set-option -p -t {at} @ao_project {name(project)}",
             f"set-option -p -F -t {at} @ao_created '#{{session_created}}'",
+            f"set-option -p -F -t {at} @ao_pid '{PANE_PID}'",
             f"set-option -t {at} @ao_log {quote(shlex.quote(log))}",
             f"set-option -t {at} destroy-unattached off",
             f"set-option -w -t {at} remain-on-exit on",
@@ -128,7 +136,7 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
 
 def log_again(session: str) -> str:
     """Write what the session prints to its log, in place of whoever wrote it so far."""
-    return f"pipe-pane -t {exact(session)} 'exec cat >>#{{@ao_log}}'"
+    return f"pipe-pane -t {exact(session)} '{_LOG}'"
 
 
 def capture(pane_id: str, back: int = 0) -> str:
@@ -142,20 +150,38 @@ def screen(session: str) -> str:
     return f"capture-pane -p -e -t {exact(session)}"
 
 
+def stranger(session: str) -> str:
+    """Which process a session holds, and where a fleet lets it write."""
+    return f"list-panes -t {exact(session)} -F '#{{pane_dead}}|#{{pane_pid}}|#{{@ao_log}}'"
+
+
+def given(session: str) -> str:
+    """What a session gives to its panes, as a shell would read it: values may hold anything."""
+    return f"show-environment -s -t {exact(session)}"
+
+
+def variables(text: str) -> dict[str, str]:
+    """The answer to `given`; what tmux could not show as it is is left out."""
+    found = {
+        m["name"]: re.sub(r"\\(.)", r"\1", m["value"], flags=re.DOTALL) for m in re.finditer(_GIVEN, text)
+    }
+    return {name: value for name, value in found.items() if "\ufffd" not in value}
+
+
 def kill(ref: PaneRef) -> str:
     """End the session, if that pane of that run is still in it."""
     return _guarded(ref, [f"kill-session -t {exact(ref.session)}"])
 
 
-def paste(ref: PaneRef, text: str, buffer: str, flags: str) -> tuple[str, str]:
-    """The text in a buffer of its own, then the guarded paste, which leaves no buffer behind.
+def paste(ref: PaneRef, text: str, buffer: str, flags: str) -> tuple[str, str, str]:
+    """The text in a buffer of its own, the guarded paste, and the end of the buffer whatever became of that.
 
     Bracketed if the program asked for it (-p), and a line feed stays one (-r): as a carriage return it
     would submit the first line.
     """
     fill = f"set-buffer -b {name(buffer)} -- {quote(text)}"
-    act = f"paste-buffer -p -r -d {flags} -b {buffer} -t {pane(ref.pane)}"
-    return fill, _guarded(ref, [act], [f"delete-buffer -b {buffer}"], typing=True)
+    act = f"paste-buffer -p -r {flags} -b {buffer} -t {pane(ref.pane)}"
+    return fill, _guarded(ref, [act], typing=True), f"delete-buffer -b {buffer}"
 
 
 def press(ref: PaneRef, keys: Sequence[str]) -> str:
@@ -165,49 +191,69 @@ def press(ref: PaneRef, keys: Sequence[str]) -> str:
 
 
 def reason(answer: str | None, ref: PaneRef, complaint: str) -> str:
-    """What a guarded act reported: "" when it acted, else the first thing that was not as expected."""
-    if answer is None:
-        return f"tmux refused: {complaint or 'it did not say why'}"
-    word, _, rest = answer.strip().partition(" ")
+    """What a guarded act reported: "" when it acted, else the first thing that was not as expected.
+
+    An act that tmux itself refused has no answer, or an empty one: the guard had let it pass.
+    """
+    word, _, rest = (answer or "").strip().partition(" ")
     if word == _ACTED:
         return ""
+    if word != _HELD:
+        kind = complaint_of(complaint)
+        if kind in {Complaint.EXITED, Complaint.NO_PANE}:
+            return str(kind)
+        return f"tmux refused: {complaint or 'it did not say why'}"
     found = dict(zip(_WITNESSES, rest.split("|"), strict=False))
-    if (found.get("pid"), found.get("start_time")) != (str(ref.server.pid), str(ref.server.started)):
-        return "another server"
-    if found.get("pane_id") != ref.pane:
-        return "pane is gone"
-    if found.get("pane_pid") != str(ref.pid) or found.get("@ao_run") != ref.run:
-        return "another run"
-    if found.get("session_name") != ref.session:
-        return "the session was renamed"
-    return "pane is dead" if found.get("pane_dead") != "0" else "pane is in copy mode"
+    expected = _expected(ref)
+    return next((why for field, why in _REASONS if found.get(field) != expected[field]), "it is held")
 
 
 _ACTED, _HELD = "acted", "held"
-_WITNESSES = (
-    "pid", "start_time", "pane_id", "pane_pid", "@ao_run", "pane_dead", "pane_in_mode", "session_name",
-)  # fmt: skip
+# What a guard looks at, and how it is asked for.
+_WITNESSES = {
+    "pid": "#{pid}",
+    "start_time": "#{start_time}",
+    "pane_id": "#{pane_id}",
+    "pane_pid": EITHER_PID,
+    "@ao_run": "#{@ao_run}",
+    "pane_dead": "#{pane_dead}",
+    "pane_in_mode": "#{pane_in_mode}",
+    "session_name": "#{session_name}",
+}
+# What is told when one of them is not as expected: the first that differs.
+_REASONS = (
+    ("pid", "another server"),
+    ("start_time", "another server"),
+    ("pane_id", Complaint.NO_PANE.value),
+    ("pane_pid", "another run"),
+    ("@ao_run", "another run"),
+    ("session_name", "the session was renamed"),
+    ("pane_dead", Complaint.EXITED.value),
+    ("pane_in_mode", "pane is in copy mode"),
+)
+_TYPING = ("pane_dead", "pane_in_mode")
 
 
-def _guarded(
-    ref: PaneRef, acts: Iterable[str], otherwise: Iterable[str] = (), *, typing: bool = False
-) -> str:
-    expected = {
+def _expected(ref: PaneRef) -> dict[str, str]:
+    return {
         "pid": str(ref.server.pid),
         "start_time": str(ref.server.started),
         "pane_id": pane(ref.pane),
-        "pane_pid": str(ref.pid),
+        "pane_pid": str(ref.pid or ""),
         "@ao_run": name(ref.run),
         "session_name": name(ref.session),
+        "pane_dead": "0",
+        "pane_in_mode": "0",
     }
-    if typing:
-        expected |= {"pane_dead": "0", "pane_in_mode": "0"}
+
+
+def _guarded(ref: PaneRef, acts: Iterable[str], *, typing: bool = False) -> str:
     condition = "1"
-    for field, value in expected.items():
-        condition = f"#{{&&:#{{==:#{{{field}}},{value}}},{condition}}}"
-    seen = "|".join(f"#{{{field}}}" for field in _WITNESSES)
+    for field, value in _expected(ref).items():
+        if typing or field not in _TYPING:
+            condition = f"#{{&&:#{{==:{_WITNESSES[field]},{value}}},{condition}}}"
     then = " ; ".join([*acts, f"display-message -p {_ACTED}"])
-    other = " ; ".join([*otherwise, f"display-message -p -t {ref.pane} '{_HELD} {seen}'"])
+    other = f"display-message -p -t {ref.pane} '{_HELD} {'|'.join(_WITNESSES.values())}'"
     return f"if-shell -F -t {ref.pane} '{condition}' {{ {then} }} {{ {other} }}"
 
 

@@ -1,9 +1,14 @@
-"""What cannot be looked at or written just now: named, told once, taken back when a tick goes well again."""
+"""What cannot be looked at or written just now: named, told once, taken back when all goes well again.
+
+Each cause has a place of its own. On a full disk several steps fail at every tick, each with its own words:
+one place for all of them would make every tick news.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from fleet.core.words import EventType
 from fleet.journal.store import StoreError
 from fleet.world.ports import Unavailable
 
@@ -11,31 +16,46 @@ from fleet.world.ports import Unavailable
 class Trouble:
     """The degraded mode of the watchdog. `tell` puts a change on record."""
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
-        self.now = ""  # in what way we are degraded; empty: not at all
+    def __init__(self, tell: Callable[[EventType, str], None]) -> None:
         self._tell = tell
-        self._fresh = False
+        self._words: dict[str, str] = {}  # what goes wrong now, by cause
+        self._told: set[str] = set()  # causes on record since all was well
+        self._fresh: set[str] = set()  # causes of this tick
+        self._steps: set[str] = set()  # causes that only their own success ends
+
+    @property
+    def now(self) -> str:
+        """In what way we are degraded; empty: not at all."""
+        return "; ".join(f"{cause}: {why}" for cause, why in self._words.items())
 
     def begin(self) -> None:
         """A new tick: nothing has gone wrong in it yet."""
-        self._fresh = False
+        self._fresh.clear()
 
-    def degrade(self, why: str) -> None:
-        """Something went wrong in this tick; the same thing again is no news."""
-        self._fresh = True
-        if why != self.now:
-            self.now = why
-            self._tell("watchdog.degraded", why)
+    def degrade(self, cause: str, why: str) -> None:
+        """Something went wrong in this tick; the same cause again is no news."""
+        self._fresh.add(cause)
+        self._words[cause] = why
+        if cause not in self._told:
+            self._told.add(cause)
+            self._tell(EventType.WATCHDOG_DEGRADED, f"{cause}: {why}")
 
     def recover(self) -> None:
-        """A tick is over; if nothing went wrong in it, neither are we."""
-        if self.now and not self._fresh:
-            self.now = ""
-            self._tell("watchdog.recovered", "everything can be looked at and written again")
+        """A tick is over; if no cause is left, we are well."""
+        self._words = {c: why for c, why in self._words.items() if c in self._fresh or c in self._steps}
+        if self._told and not self._words:
+            self._told.clear()
+            self._tell(EventType.WATCHDOG_RECOVERED, "everything can be looked at and written again")
 
-    def guard(self, what: str, step: Callable[[], object]) -> None:
-        """One step that fails must not take the others with it."""
+    def guard(self, cause: str, step: Callable[[], object], *, comes_again: bool = True) -> None:
+        """One step that fails must not take the others with it. One that comes again ends its own trouble."""
         try:
             step()
         except (OSError, StoreError, Unavailable) as error:
-            self.degrade(f"{what}: {error}")
+            if comes_again:
+                self._steps.add(cause)
+            self.degrade(cause, str(error))
+        else:
+            if cause in self._steps:
+                self._steps.discard(cause)
+                self._words.pop(cause, None)

@@ -2,7 +2,7 @@
 
 Hints only. A key says "look there sooner", never what happened; lost, merged and repeated ones are
 harmless because every tick looks for itself. Deaths arrive by a descriptor a process, verbs by a byte in
-a named pipe, file changes from a thread that notices them with watchfiles where that is installed.
+a named pipe, file changes from a thread: at once with watchfiles, without it within a second.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fleet.world import processes
 NUDGE = "nudge"  # the key of a verb that asked
 _PIPE = "wake"
 _CHUNK = 4096
+_POLL_S = 1.0  # between two looks at the files, where nothing tells of a change
 
 
 def nudge(state_dir: str) -> bool:
@@ -148,7 +149,7 @@ class Waker:
 
 
 class _Ear:
-    """A thread that pokes the waker when a place changes; silent where watchfiles is not installed."""
+    """A thread that pokes the waker when a place changes."""
 
     def __init__(self, waker: Waker, places: Iterable[tuple[str, str]], *, tree: bool) -> None:
         self._waker = waker
@@ -166,6 +167,7 @@ class _Ear:
         try:
             import watchfiles
         except ImportError:
+            self._poll()
             return
         roots = {path if self._tree else os.path.dirname(path) for _, path in self._places}
         roots = {root for root in roots if os.path.isdir(root)}
@@ -184,11 +186,33 @@ class _Ear:
             ):
                 self._tell({path for _, path in changes})
 
+    def _poll(self) -> None:
+        known = [_stamp(path, tree=self._tree) for _, path in self._places]
+        while not self._stop.wait(_POLL_S):
+            for number, (key, path) in enumerate(self._places):
+                found = _stamp(path, tree=self._tree)
+                if found != known[number]:
+                    known[number] = found
+                    self._waker.poke(key)
+
     def _tell(self, changed: set[str]) -> None:
         for key, path in self._places:
             inside = any(c.startswith(path + os.sep) for c in changed) if self._tree else False
             if inside or path in changed:
                 self._waker.poke(key)
+
+
+def _stamp(path: str, *, tree: bool) -> frozenset[tuple[str, int, int, int]]:
+    """What changes with the file, or with any below the directory; empty where there is none."""
+    places = [path]
+    if tree:
+        places += [os.path.join(here, name) for here, _, names in os.walk(path) for name in names]
+    found = set()
+    for place in places:
+        with suppress(OSError):
+            stats = os.stat(place)
+            found.add((place, stats.st_ino, stats.st_size, stats.st_mtime_ns))
+    return frozenset(found)
 
 
 def _empty(fd: int) -> None:

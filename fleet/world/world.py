@@ -14,6 +14,8 @@ from fleet.journal.events import Events
 from fleet.journal.intents import Intents
 from fleet.journal.requests import Requests
 from fleet.journal.store import Store
+from fleet.world.host import Host
+from fleet.world.logs import LogKeeper
 from fleet.world.mail import Mail
 from fleet.world.ports import Clock, Disk, Processes, Tmux
 
@@ -27,8 +29,9 @@ def _no_port() -> int:
     return 0
 
 
-def _no_rotation(_path: str) -> None:
-    """Logs that nobody writes need no rotation."""
+def _trusted(_path: str) -> str:
+    """A simulated machine has one user."""
+    return ""
 
 
 @dataclass(slots=True)
@@ -42,13 +45,15 @@ class World:
     lock: Callable[[], AbstractContextManager[object]]  # excludes every other writer of the state
     draw: Callable[[], str]  # 32 random hex digits
     holds: Callable[[Hold], bool]  # does whoever took this hold still live?
-    preflight: Callable[[Fleet, AgentSpec], str]  # why an agent can never start here; empty if it can
+    # why an agent can never start here, with this environment; empty if it can
+    preflight: Callable[[Fleet, AgentSpec, Mapping[str, str]], str]
+    host: Host | None = None  # the machine around a verb; a watchdog needs none
     environ: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""  # the host's time zone, for banners that name none
-    uid: int = -1
+    untrusted: Callable[[str], str] = _trusted  # why another user could change this path; "" if none can
     port: Callable[[], int] = _no_port  # a free port of the loopback; 0 if there is none
     mail: Mail = field(default_factory=Mail)
-    rotate: Callable[[str], None] = _no_rotation  # keep a session's log within bounds
+    logs: LogKeeper | None = None  # keeps the sessions' logs within bounds
     point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there
 
 

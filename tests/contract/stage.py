@@ -7,8 +7,10 @@ named by the shell text of their launch script; the simulated stage knows those 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from random import Random
@@ -16,6 +18,7 @@ from typing import Protocol
 
 from fleet.core.seen import PaneView
 from fleet.world.ports import Launch, Tmux
+from tests.deadlines import patience
 from tests.sim.clock import SimClock
 from tests.sim.processes import ProcessTable
 from tests.sim.tmux import Program, SimSession, SimTmux, TmuxMachine
@@ -24,6 +27,22 @@ PROJECT = "0123456789abcdef"
 SLEEP = "exec sleep 1000\n"
 CAT = "exec cat\n"
 EXIT = "exit 3\n"
+
+
+def tmuxes() -> dict[str, str]:
+    """Every tmux this run can find, by its version: those that AO_TMUX lists, and the one on PATH."""
+    listed = [path for path in os.environ.get("AO_TMUX", "").split(os.pathsep) if path]
+    found = {}
+    for path in filter(None, (*listed, shutil.which("tmux"))):
+        said = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=20, check=True).stdout
+        found.setdefault(said.split()[-1], os.path.abspath(path))
+    return found
+
+
+def on_path(path: str, folder: str) -> str:
+    """A PATH on which `tmux` is that one."""
+    os.symlink(path, os.path.join(folder, "tmux"))
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
 class Stage(Protocol):
@@ -35,7 +54,7 @@ class Stage(Protocol):
 
     def until(self, holds: Callable[[], bool]) -> None: ...
 
-    def kill(self, pane: PaneView, signum: int) -> None: ...
+    def kill(self, pane: PaneView, signum: int, *, after: float = 0.0) -> None: ...
 
     def user_session(self, name: str) -> None: ...
 
@@ -106,7 +125,8 @@ class SimStage:
             self.clock.advance_to(self.clock.t + 0.1)
         raise AssertionError("it never came true")
 
-    def kill(self, pane: PaneView, signum: int) -> None:
+    def kill(self, pane: PaneView, signum: int, *, after: float = 0.0) -> None:
+        """Simulated time stands still between two calls: a little later is now."""
         self.table.kill(self.table.by_pid[pane.ref.pid], signum)
 
     def user_session(self, name: str) -> None:
@@ -154,13 +174,16 @@ class RealStage:
         return Launch(session, path, run or f"run-{session}", f"{session}.log", {"PATH": os.environ["PATH"]})
 
     def until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patience(20)
         while not holds():
             assert time.monotonic() < deadline, "it never came true"
             time.sleep(0.02)
 
-    def kill(self, pane: PaneView, signum: int) -> None:
-        os.kill(pane.ref.pid, signum)
+    def kill(self, pane: PaneView, signum: int, *, after: float = 0.0) -> None:
+        if after:
+            threading.Timer(after, os.kill, [pane.ref.pid, signum]).start()
+        else:
+            os.kill(pane.ref.pid, signum)
 
     def user_session(self, name: str) -> None:
         self._run("new-session", "-d", "-s", name, "sleep", "1000")

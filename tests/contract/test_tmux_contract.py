@@ -1,11 +1,14 @@
-"""One suite over the simulated and the real tmux: the simulation may not lie about what the port promises."""
+"""One suite over the simulated and every real tmux there is: the simulation may not lie about the port.
+
+`AO_TMUX=/one/tmux:/another/tmux` names more of them than the one on PATH.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
@@ -13,7 +16,8 @@ import pytest
 
 from fleet.core.seen import PaneView, ServerId
 from fleet.world.ports import Tmux, Unavailable
-from tests.contract.stage import CAT, EXIT, PROJECT, SLEEP, RealStage, SimStage, Stage
+from tests.contract.stage import CAT, EXIT, PROJECT, SLEEP, RealStage, SimStage, Stage, on_path, tmuxes
+from tests.outcomes import DONE, EXISTS
 
 SHORT = 1.5  # seconds a real client waits here before it gives up on a stopped server
 
@@ -28,23 +32,40 @@ def _by_control_client(socket: str, root: str, project: str) -> Tmux:
     return control.ControlTmux(_by_processes(socket, root, project))
 
 
+TMUXES = tmuxes()
+REAL = [pytest.param(version, marks=pytest.mark.tmux) for version in TMUXES] or [
+    pytest.param("", marks=[pytest.mark.tmux, pytest.mark.skip(reason="there is no tmux")])
+]
+
+
 @pytest.fixture(
     params=[
         "simulated",
-        pytest.param("processes", marks=pytest.mark.tmux),
-        pytest.param("control", marks=pytest.mark.tmux),
+        *(
+            pytest.param((way, version), marks=pytest.mark.tmux, id=f"{way}-{version}")
+            for version in TMUXES
+            for way in ("processes", "control")
+        ),
     ]
 )
-def stage(request, tmp_path) -> Iterator[Stage]:
+def stage(request, tmp_path, monkeypatch) -> Iterator[Stage]:
     if request.param == "simulated":
         yield SimStage()
         return
-    make = _by_processes if request.param == "processes" else _by_control_client
-    real = RealStage(str(tmp_path), f"aotest-{uuid.uuid4().hex[:10]}", make)
+    way, version = request.param
+    make = _by_processes if way == "processes" else _by_control_client
+    real = real_stage(tmp_path, monkeypatch, version, make)
     try:
         yield real
     finally:
         real.close()
+
+
+def real_stage(tmp_path, monkeypatch, version: str, make: Callable[[str, str, str], Tmux]) -> RealStage:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", on_path(TMUXES[version], str(folder)))
+    return RealStage(str(tmp_path), f"aotest-{uuid.uuid4().hex[:10]}", make)
 
 
 def panes(stage: Stage) -> dict[str, PaneView]:
@@ -53,7 +74,7 @@ def panes(stage: Stage) -> dict[str, PaneView]:
 
 def up(stage: Stage, *names: str, program: str = SLEEP) -> dict[str, PaneView]:
     answers = stage.tmux.create([stage.launch(n, program) for n in names])
-    assert answers == dict.fromkeys(names, "")
+    assert answers == dict.fromkeys(names, DONE)
     return panes(stage)
 
 
@@ -84,14 +105,14 @@ def test_what_was_created_is_listed_with_run_stamp_and_pid(stage):
 
 def test_a_taken_name_says_exists_and_the_first_one_is_untouched(stage):
     first = up(stage, "x-a")["x-a"]
-    assert stage.tmux.create([stage.launch("x-a", SLEEP, run="other")]) == {"x-a": "exists"}
+    assert stage.tmux.create([stage.launch("x-a", SLEEP, run="other")]) == {"x-a": EXISTS}
     assert panes(stage)["x-a"].ref == first.ref
 
 
 def test_a_taken_name_does_not_spoil_the_rest_of_the_batch(stage):
     up(stage, "x-b")
     answers = stage.tmux.create([stage.launch(n, SLEEP) for n in ("x-a", "x-b", "x-c")])
-    assert answers == {"x-a": "", "x-b": "exists", "x-c": ""}
+    assert answers == {"x-a": DONE, "x-b": EXISTS, "x-c": DONE}
     assert set(panes(stage)) == {"x-a", "x-b", "x-c"}
 
 
@@ -105,6 +126,12 @@ def test_a_killing_signal_stays_to_be_read(stage):
     pane = up(stage, "x-a")["x-a"]
     stage.kill(pane, signal.SIGKILL)
     assert dead(stage, "x-a").exit_signal == signal.SIGKILL
+
+
+def test_the_dead_are_known_by_the_pid_they_had(stage):
+    alive = up(stage, "x-a")["x-a"]
+    stage.kill(alive, signal.SIGKILL)
+    assert dead(stage, "x-a").ref == alive.ref
 
 
 def test_nothing_is_typed_into_the_dead_and_the_server_lives(stage):
@@ -128,6 +155,19 @@ def test_removing_takes_the_exact_name_and_no_other(stage):
     assert stage.tmux.remove([before["x-a"].ref]) == {"x-a": ""}
     assert stage.tmux.remove([before["x-a"].ref])["x-a"] != ""
     assert set(panes(stage)) == {"x-ab", "x-"}
+
+
+def test_a_pane_that_dies_while_it_is_typed_into_is_never_another_one(stage):
+    """Tmux hears of a death in two steps: between them the guard lets a paste pass, and tmux refuses it."""
+    said = set()
+    for turn in range(24):
+        name = f"x-{turn}"
+        pane = up(stage, name, program=CAT)[name]
+        stage.kill(pane, signal.SIGKILL, after=0.0005 * (turn % 8))
+        said |= {stage.tmux.paste(pane.ref, "into the dark") for _ in range(3)}
+        dead(stage, name)
+        assert stage.tmux.remove([pane.ref]) == {name: ""}
+    assert said <= {"", "pane is dead"}
 
 
 @pytest.mark.parametrize("stale", ["run", "pid", "pane", "server"])
@@ -167,7 +207,7 @@ def test_sessions_of_other_people_are_foreign_and_left_alone(stage):
     listing = stage.tmux.listing()
     assert [p.ref.session for p in listing.panes] == ["x-a"]
     assert "x-mine" in listing.foreign
-    assert stage.tmux.create([stage.launch("x-mine", SLEEP)]) == {"x-mine": "exists"}
+    assert stage.tmux.create([stage.launch("x-mine", SLEEP)]) == {"x-mine": EXISTS}
     assert "x-mine" in stage.user_sessions()
 
 
@@ -176,7 +216,7 @@ def test_a_renamed_session_is_still_listed_as_ours_with_its_run(stage):
     stage.rename("x-a", "elsewhere")
     renamed = panes(stage)["elsewhere"]
     assert (renamed.ref.run, renamed.ref.pid) == (pane.ref.run, pane.ref.pid)
-    assert stage.tmux.create([stage.launch("x-a", SLEEP, run="new")]) == {"x-a": ""}
+    assert stage.tmux.create([stage.launch("x-a", SLEEP, run="new")]) == {"x-a": DONE}
 
 
 def test_copy_mode_is_seen_and_nothing_is_typed_into_it(stage):
@@ -217,8 +257,8 @@ def test_a_create_that_timed_out_happened_once_or_not_at_all(stage):
     stage.until(lambda: _answers(stage))
     taken = "x-b" in panes(stage)
     answer = stage.tmux.create([stage.launch("x-b", SLEEP, run="second")])["x-b"]
-    assert answer in (("exists",) if taken else ("", "exists"))
-    assert panes(stage)["x-b"].ref.run == ("first" if answer == "exists" else "second")
+    assert answer in ((EXISTS,) if taken else (DONE, EXISTS))
+    assert panes(stage)["x-b"].ref.run == ("first" if answer == EXISTS else "second")
 
 
 def _answers(stage: Stage) -> bool:
@@ -229,10 +269,10 @@ def _answers(stage: Stage) -> bool:
     return True
 
 
-@pytest.mark.tmux
+@pytest.mark.parametrize("version", REAL)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_sequences_end_in_the_same_world(tmp_path, seed):
-    real = RealStage(str(tmp_path), f"aotest-{uuid.uuid4().hex[:10]}", _by_processes)
+def test_random_sequences_end_in_the_same_world(tmp_path, monkeypatch, seed, version):
+    real = real_stage(tmp_path, monkeypatch, version, _by_processes)
     try:
         _walk_together(SimStage(), real, Random(seed))
     finally:

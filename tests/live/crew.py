@@ -36,7 +36,7 @@ kind = "persistent"
 backend = "{cli}"
 watch = "heal+stall"
 resume = true
-prompt = "begin the work"
+prompt = {prompt}
 env_pass = ["LOOP_KEY"]
 """
 
@@ -44,7 +44,7 @@ env_pass = ["LOOP_KEY"]
 class Crew:
     """One agent of that CLI. Use as a context: whatever happens, nothing is left behind."""
 
-    def __init__(self, cli: str, root: Path, *, backend: str = "") -> None:
+    def __init__(self, cli: str, root: Path, *, backend: str = "", prompt: str = "begin the work") -> None:
         self.cli, self.root = cli, root
         self.server = Server()
         self.home = Home(str(root), self.server.url)
@@ -55,7 +55,8 @@ class Crew:
         self.env |= {k: os.environ[k] for k in ("TMUX_TMPDIR", "AOTEST_RUN") if k in os.environ}
         self.env |= {"CLAUDE_CODE_MAX_RETRIES": "2", "TZ": "Europe/Berlin", "PYTHONDONTWRITEBYTECODE": "1"}
         self.prefix = f"aotest-{os.getpid() % 10000}-{cli}-"
-        (root / "agents.toml").write_text(AGENT.format(prefix=self.prefix, cli=cli, backend=backend))
+        declared = AGENT.format(prefix=self.prefix, cli=cli, backend=backend, prompt=json.dumps(prompt))
+        (root / "agents.toml").write_text(declared)
 
     def __enter__(self) -> Self:
         self.server.__enter__()
@@ -97,6 +98,12 @@ class Crew:
         turns = {(r["user"], len(r["said"])): r for r in reversed(rows)}
         return [r for r in turns.values() if text in r["user"]]
 
+    def raw(self) -> list[list[str]]:
+        """What the user said in the longest conversation, turn by turn, to the letter."""
+        with self.server.script.lock:
+            rows = [r["raw"] for r in self.server.script.log if not r["side"]]
+        return max(rows, key=len, default=[])
+
     def until(self, true: Callable[[], object], what: str, timeout: float = 90.0) -> None:
         end = time.monotonic() + timeout
         while not true():
@@ -106,6 +113,13 @@ class Crew:
                     f"not within {timeout:.0f} s: {what}\n{self.detail()}\n{told}\n{self.screen()}"
                 )
             time.sleep(0.3)
+
+    def log_beats(self, count: int) -> int:
+        """Wait until the watchdog has looked that often; how many looks were seen."""
+        heart = self.root / "log" / "state" / "heartbeat"
+        beats = {heart.stat().st_mtime_ns}
+        self.until(lambda: beats.add(heart.stat().st_mtime_ns) or len(beats) > count, f"{count} looks")
+        return len(beats)
 
     def settles(self, timeout: float = 120.0) -> None:
         self.until(lambda: self.detail() == "IDLE", "idle", timeout)

@@ -23,7 +23,7 @@ from server import Server  # noqa: E402
 
 from fleet.backends import shipped  # noqa: E402
 from fleet.backends.screen import read  # noqa: E402
-from fleet.backends.selftest import Result  # noqa: E402
+from fleet.backends.selftest import Trial  # noqa: E402
 from fleet.core.seen import Reading  # noqa: E402
 
 START_S = 90.0  # opencode takes its time, and longer still on a busy machine
@@ -65,6 +65,7 @@ class Ways:
     error: dict[str, object]
     retry: dict[str, object]
     has_limit: bool = True
+    quit: tuple[str, ...] = ("C-c", "C-c")
 
 
 WAYS = {
@@ -96,6 +97,7 @@ WAYS = {
         retry={"status": 500, "error": {"type": "api_error", "message": "as asked"}},
     ),
     "opencode": Ways(
+        quit=("C-c",),
         start=(),
         asking=(),
         asking_env={"OPENCODE_CONFIG_CONTENT": json.dumps({"permission": {"bash": "ask"}})},
@@ -273,7 +275,7 @@ class Drill:
 
     def quits(self) -> bool:
         for _ in range(2):  # the first key may only call off what it would do by itself after the limit
-            for key in self.backend.quit_keys:
+            for key in self.ways.quit:
                 self.panes.press("main", key)
                 time.sleep(0.3)
             if self.becomes("main", self.is_over, 8):
@@ -357,11 +359,11 @@ class Drill:
         self.home.close()
 
 
-def run(cli: str, report: Callable[[Result], None] = lambda _: None) -> list[Result]:
+def run(cli: str, report: Callable[[Trial], None] = lambda _: None) -> list[Trial]:
     """Every step in order; a step that fails does not stop the rest."""
     binary = installed(cli)
     if binary.startswith("no "):
-        return [Result(cli, "an installed CLI", f"skipped: {binary}", ok=True)]
+        return [Trial(cli, "an installed CLI", f"skipped: {binary}", ok=True)]
     results = []
     with (
         tempfile.TemporaryDirectory(prefix="ao-live-", ignore_cleanup_errors=True) as root,
@@ -373,7 +375,7 @@ def run(cli: str, report: Callable[[Result], None] = lambda _: None) -> list[Res
                 begin = time.monotonic()
                 ok = step()
                 took = f"{time.monotonic() - begin:.1f} s"
-                result = Result(f"{cli} {name}", name, f"{took}, last seen {drill.seen}", ok=ok)
+                result = Trial(f"{cli} {name}", name, f"{took}, last seen {drill.seen}", ok=ok)
                 results.append(result)
                 report(result)
                 if not ok:

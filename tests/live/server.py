@@ -57,7 +57,8 @@ class Script:
     def behaviour(self, path: str, body: Json, turn: Turn) -> Json:
         with self.lock:
             entry = {"at": time.time(), "path": path, "model": body.get("model", ""), "side": turn.side}
-            self.log.append({**entry, "user": turn.user, "said": turn.said, "tool_result": turn.tool_result})
+            heard = {"user": turn.user, "said": turn.said, "raw": turn.raw, "tool_result": turn.tool_result}
+            self.log.append(entry | heard)
             if turn.side:
                 return {"text": "A short title"}
             if self.queue:
@@ -75,6 +76,7 @@ class Turn:
 
     def __init__(self, user: str, said: list[str], *, tool_result: bool, side: bool) -> None:
         self.user, self.said, self.tool_result, self.side = user, said, tool_result, side
+        self.raw: list[list[str]] = []  # every part of every message of the user's, to the letter
 
 
 def directive(text: str) -> Json | None:
@@ -116,7 +118,16 @@ def turn_of(body: Json) -> Turn:
             user, result, fresh = (words if fresh else f"{user}\n{words}"), False, False
         elif item.get("role") == "assistant" or item.get("type") in {"function_call", "custom_tool_call"}:
             result, fresh = False, True
-    return Turn(user, said, tool_result=result, side=not body.get("tools"))
+    turn = Turn(user, said, tool_result=result, side=not body.get("tools"))
+    turn.raw = [parts_of(item.get("content")) for item in items if item.get("role") == "user"]
+    return turn
+
+
+def parts_of(content: Any) -> list[str]:
+    """The words of a message, part by part, as they are."""
+    if isinstance(content, str):
+        return [content]
+    return [p["text"] for p in content or [] if isinstance(p, dict) and isinstance(p.get("text"), str)]
 
 
 def pieces(behaviour: Json, text: str) -> Any:

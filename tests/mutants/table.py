@@ -11,6 +11,11 @@ POSTING = "tests/unit/test_posting.py"
 MATRIX = "tests/sim/test_kill_matrix.py"
 SERVER = "tests/tmux/test_tmux_server.py"
 PROCESSES = "tests/tmux/test_tmux_processes.py"
+VERBS = "tests/sim/test_verbs.py"
+GATES = "tests/unit/test_gates.py"
+HANDOFF = "tests/unit/test_handoff.py"
+PHASES = "tests/unit/test_phases.py"
+COMPLETE = "tests/unit/test_complete.py"
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ MUTANTS = (
     Mutant(
         "types into the dead",
         "fleet/world/tmux_text.py",
-        'expected |= {"pane_dead": "0", "pane_in_mode": "0"}',
-        "expected |= {}",
+        "if typing or field not in _TYPING:",
+        "if field not in _TYPING:",
         f"{SERVER}::test_nothing_is_typed_into_a_dead_pane_or_into_copy_mode",
     ),
     Mutant(
@@ -145,8 +150,8 @@ MUTANTS = (
     Mutant(
         "resumes before the reset",
         "fleet/core/rules/limits.py",
-        "end = max(until + case.watchdog.limit_reset_slack, wall + MIN_AHEAD_S)",
-        "end = max(until - 3600, wall + MIN_AHEAD_S)",
+        "named = max(until + slack, wall + MIN_AHEAD_S)",
+        "named = max(until - 3600, wall + MIN_AHEAD_S)",
         f"{RULES}::test_the_window_ends_slack_after_the_reset",
     ),
     Mutant(
@@ -159,9 +164,16 @@ MUTANTS = (
     Mutant(
         "takes a person's words before ours for ours",
         "fleet/core/rules/typing.py",
-        "return flat.endswith(tail) and (not text or text.endswith(flat))",
-        "return flat.endswith(tail)",
+        "if tail and flat.endswith(tail) and (not text or text.endswith(flat)):",
+        "if tail and flat.endswith(tail):",
         f"{STORIES}::test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for",
+    ),
+    Mutant(
+        "types into a composer that runs commands",
+        "fleet/core/rules/typing.py",
+        '    if reading.commands:\n        return "its composer',
+        '    if False:\n        return "its composer',
+        f"{RULES}::test_typing",
     ),
     Mutant(
         "presses Enter in a dialog without a key",
@@ -215,7 +227,7 @@ MUTANTS = (
     Mutant(
         "begins every conversation anew",
         "fleet/world/perform.py",
-        'resume_id = known if can_resume and order.resume else ""',
+        'resume_id = known if known and may and self._is_kept(agent, backend, known, held) else ""',
         'resume_id = ""',
         f"{STORIES}::test_a_conversation_on_record_is_resumed",
     ),
@@ -246,5 +258,236 @@ MUTANTS = (
         "if self.header and self.header.match(line):",
         "if False:",
         "tests/unit/test_screen_variants.py::test_what_an_earlier_life_left_above_changes_nothing",
+    ),
+    Mutant(
+        "goes on without a done marker",
+        "fleet/core/rules/phases.py",
+        "    if not status.reading.done:\n",
+        "    if False:\n",
+        f"{PHASES}::test_a_phase_that_is_not_done_stays",
+    ),
+    Mutant(
+        "believes a marker at first sight",
+        "fleet/core/rules/phases.py",
+        "    if known and now - since >= settle:\n",
+        "    if True:\n",
+        f"{PHASES}::test_done_is_believed_only_when_it_was_seen_twice",
+    ),
+    Mutant(
+        "leaves out a phase",
+        "fleet/core/rules/phases.py",
+        "place_at(draft.loop, place.index + 1, draft.now",
+        "place_at(draft.loop, place.index + 2, draft.now",
+        f"{PHASES}::test_an_advance_is_by_one_with_its_evidence",
+    ),
+    Mutant(
+        "runs the plan that has the number now",
+        "fleet/core/rules/phases.py",
+        "if place.index < len(ids) and ids[place.index] == place.id:",
+        "if place.index < len(ids):",
+        f"{PHASES}::test_a_phase_list_edit_never_runs_the_wrong_plan",
+    ),
+    Mutant(
+        "passes a gate that failed",
+        "fleet/core/rules/gates.py",
+        "        if not result.ok:\n",
+        "        if False:\n",
+        f"{GATES}::test_a_failure_stops_the_rest_and_is_told_once_with_its_log",
+    ),
+    Mutant(
+        "keeps a gate's answer for another work tree",
+        "fleet/core/rules/gates.py",
+        "        commit = seen.git.tree.key if seen.git.head and seen.git.tree else seen.git.head\n",
+        "        commit = seen.git.head\n",
+        f"{GATES}::test_a_result_belongs_to_the_commit_and_the_work_tree",
+    ),
+    Mutant(
+        "steps on an old look at the work tree",
+        "fleet/core/rules/gates.py",
+        "    if git.tree.at >= proved and not _old(git.tree.at, draft.now):\n        return True\n",
+        "    return True\n",
+        f"{GATES}::test_the_work_tree_is_looked_at_before_the_gates_and_before_the_step",
+    ),
+    Mutant(
+        "tells of a commit of another phase",
+        "fleet/core/rules/handoff.py",
+        "c.hash not in before and not _of_another_phase(draft, c)",
+        "c.hash not in before",
+        f"{HANDOFF}::test_a_commit_that_names_another_phase_came_late_and_is_not_told",
+    ),
+    Mutant(
+        "takes the whole history for news",
+        "fleet/core/rules/handoff.py",
+        "tip=begun or git.tip or EMPTY)",
+        "tip=begun or EMPTY)",
+        f"{HANDOFF}::test_first_sight_is_a_baseline_and_wakes_nobody",
+    ),
+    Mutant(
+        "tells a rebased claim again",
+        "fleet/core/rules/handoff.py",
+        "if commit.hash in shaken or (commit.at, commit.subject) not in before:",
+        "if True:",
+        f"{HANDOFF}::test_rewritten_commits_are_not_told_again_and_new_ones_are",
+    ),
+    Mutant(
+        "sends a ping of an older phase",
+        "fleet/core/decide_loop.py",
+        'if p.phase in {"", place.id})',
+        "if True)",
+        f"{HANDOFF}::test_a_ping_of_another_phase_is_not_sent",
+    ),
+    Mutant(
+        "says complete while the loops run",
+        "fleet/core/rules/complete.py",
+        "if seen.alive and now - since < STOP_PATIENCE_S:",
+        "if False:",
+        f"{COMPLETE}::test_the_marker_waits_for_the_loops_to_stop",
+    ),
+    Mutant(
+        "forgets the task with its trigger",
+        "fleet/core/rules/complete.py",
+        "    if draft.memory.task:\n",
+        "    if draft.memory.task and seen.trigger:\n",
+        f"{COMPLETE}::test_the_trigger_is_consumed_and_the_task_stays_asked_for",
+    ),
+    Mutant(
+        "leaves a marker that is not true",
+        "fleet/core/rules/complete.py",
+        "    if draft.seen.marker:\n",
+        "    if False:\n",
+        f"{COMPLETE}::test_a_marker_that_is_not_true_is_cleared",
+    ),
+    Mutant(
+        "lets an agent work on in a phase that is over",
+        "fleet/core/rules/turnover.py",
+        "run.phase != loop.phase and not loop.keep_runs:",
+        "run.phase != loop.phase and False:",
+        f"{RULES}::test_turnover",
+    ),
+    Mutant(
+        "starts loop agents after the end",
+        "fleet/core/rules/turnover.py",
+        "    if loop.complete:\n",
+        "    if False:\n",
+        f"{RULES}::test_turnover",
+    ),
+    Mutant(
+        "runs the closing task beside its old run",
+        "fleet/core/rules/turnover.py",
+        '    if pane is not None:\n        return begin(case, "it is called for anew"',
+        '    if False:\n        return begin(case, "it is called for anew"',
+        f"{RULES}::test_task",
+    ),
+    Mutant(
+        "up without a wish",
+        "fleet/cli/up.py",
+        'with operator.holding(names, "up", Want.UP,',
+        'with operator.holding(names, "up", None,',
+        f"{VERBS}::test_down_and_up_by_name",
+    ),
+    Mutant(
+        "down without a wish",
+        "fleet/cli/down.py",
+        'with operator.holding(members, "down", Want.DOWN):',
+        'with operator.holding(members, "down", None):',
+        f"{VERBS}::test_down_and_up_by_name",
+    ),
+    Mutant(
+        "a stop that only asks",
+        "fleet/world/ending.py",
+        "table.signal(left, signal.SIGKILL)",
+        "table.signal(left, signal.SIGTERM)",
+        f"{VERBS}::test_down_ends_what_does_not_listen_and_the_children_it_left",
+    ),
+    Mutant(
+        "a start beside what an earlier run left",
+        "fleet/world/operator.py",
+        "            self._stop_all([(0, run) for run in runs])\n",
+        "            pass\n",
+        f"{VERBS}::test_a_start_ends_what_an_earlier_run_left_behind",
+    ),
+    Mutant(
+        "a down that leaves the watchdog",
+        "fleet/world/operator.py",
+        "            self._end(holder.pid, holder.start, WATCHDOG_STOP_S)\n",
+        "            pass\n",
+        f"{VERBS}::test_a_watchdog_whose_session_went_with_its_server_is_ended_by_its_identity",
+    ),
+    Mutant(
+        "a bare up without a watchdog",
+        "fleet/cli/up.py",
+        "    why = operator.start_watchdog(watchdog_argv(operator.fleet))\n",
+        '    why = ""\n',
+        f"{VERBS}::test_a_bare_down_ends_the_watchdog_as_well_and_a_bare_up_brings_all_back",
+    ),
+    Mutant(
+        "a restart that stops nobody",
+        "fleet/cli/restart.py",
+        "stopped = operator.stop(panes)",
+        "stopped = operator.stop([])",
+        f"{VERBS}::test_restart_makes_a_new_run_of_the_same_conversation_and_fresh_a_new_one",
+    ),
+    Mutant(
+        "a fresh restart that goes on as before",
+        "fleet/cli/restart.py",
+        "        if args.fresh:\n",
+        "        if False:\n",
+        f"{VERBS}::test_restart_makes_a_new_run_of_the_same_conversation_and_fresh_a_new_one",
+    ),
+    Mutant(
+        "a pause that is not on record",
+        "fleet/cli/pause.py",
+        'changes = {"paused": True, "until": until,',
+        'changes = {"until": until,',
+        f"{VERBS}::test_a_paused_agent_is_not_healed_until_it_is_unpaused",
+    ),
+    Mutant(
+        "an unpause that lets nobody go",
+        "fleet/cli/pause.py",
+        "    operator.thaw(names)\n",
+        "",
+        f"{VERBS}::test_a_frozen_agent_stands_still_until_it_is_unpaused",
+    ),
+    Mutant(
+        "a pause that never ends",
+        "fleet/watchdog.py",
+        "left = self.house.desired.update(lambda d: d.end_pauses(over, now.wall))",
+        "left = self.house.desired.load()",
+        f"{VERBS}::test_a_pause_with_an_end_is_taken_back_by_the_watchdog",
+    ),
+    Mutant(
+        "a thaw that is not on record",
+        "fleet/watchdog.py",
+        '                intent = self.house.intents.begin("signal", name, ref.run, "its pause is over")\n',
+        '                intent = ""\n',
+        f"{VERBS}::test_a_pause_with_an_end_is_taken_back_by_the_watchdog",
+    ),
+    Mutant(
+        "a send that always says delivered",
+        "fleet/cli/send.py",
+        'fine = bool(receipts) and all(r.get("ok") for r in receipts.values())',
+        "fine = True",
+        f"{VERBS}::test_send_says_0_for_what_was_heard_once_and_1_for_what_was_not",
+    ),
+    Mutant(
+        "a send that nobody serves without a watchdog",
+        "fleet/cli/ask.py",
+        "            clock.sleep(min(self._dog.tick(), 0.2))\n",
+        "            clock.sleep(0.2)\n",
+        f"{VERBS}::test_send_without_a_watchdog_is_one_for_that_long",
+    ),
+    Mutant(
+        "a reset that keeps the verdict",
+        "fleet/world/asks.py",
+        'retry_at=0.0, fatal="", fix="",',
+        "retry_at=0.0,",
+        f"{VERBS}::test_reset_forgives_one_that_was_given_up",
+    ),
+    Mutant(
+        "a phase that leaves its agents behind",
+        "fleet/cli/phase.py",
+        "replace(place, keep_runs=keep,",
+        "replace(place, keep_runs=True,",
+        f"{VERBS}::test_phase_set_moves_the_running_agents_with_the_loop",
     ),
 )

@@ -1,4 +1,4 @@
-"""Run seeds: python -m tests.sim --seeds 40 --hours 24 [--first 0] [--jobs 2] [--shrink]."""
+"""Run seeds: python -m tests.sim --seeds 40 --hours 24 [--first 0] [--jobs 2] [--loops] [--shrink]."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from itertools import repeat
 
+from tests.sim import golden
 from tests.sim.marks import missing
 from tests.sim.shrink import shrink
-from tests.sim.simulation import Report, Simulation
-
-
-def run(seed: int, hours: float) -> Report:
-    """One seed."""
-    return Simulation(seed, hours).run()
+from tests.sim.simulation import run_seed
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,21 +31,28 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--no-marks", action="store_true", help="a few seeds cannot be expected to reach everything"
     )
+    parser.add_argument("--loops", action="store_true", help="fleets with phases, gates, handoff and hooks")
+    parser.add_argument("--goldens", action="store_true", help="compare with what was; see golden.py")
+    parser.add_argument("--renew", action="store_true", help="with --goldens: write the files instead")
     args = parser.parse_args(argv)
+    if args.goldens:
+        return _goldens(args)
     began = time.monotonic()
     seeds = range(args.first, args.first + args.seeds)
     reports = []
     with ProcessPoolExecutor(args.jobs) if args.jobs > 1 and args.seeds > 1 else nullcontext() as pool:
-        for report in (pool.map if pool else map)(run, seeds, [args.hours] * args.seeds):
+        each = (seeds, repeat(args.hours), repeat(args.loops))
+        for report in (pool.map if pool else map)(run_seed, *each):
             reports.append(report)
             if report.failure:  # told at once: a long run may be watched, or cut short
                 print(f"seed {report.seed}: {report.failure}")
-                again = f"--seeds 1 --first {report.seed} --hours {args.hours:g} --shrink"
+                loops = " --loops" if args.loops else ""
+                again = f"--seeds 1 --first {report.seed} --hours {args.hours:g}{loops} --shrink"
                 print(f"  again: python -m tests.sim {again}", flush=True)
     spent = time.monotonic() - began
     failed = [r for r in reports if r.failure]
     if failed and args.shrink:
-        for fault in shrink(failed[0].seed, args.hours, failed[0].failure):
+        for fault in shrink(failed[0].seed, args.hours, failed[0].failure, loop=args.loops):
             print(f"  {fault}")
     total: Counter[str] = sum((r.acts for r in reports), Counter())
     hours = args.hours * args.seeds
@@ -59,10 +63,33 @@ def main(argv: list[str] | None = None) -> int:
         f"{args.seeds} seeds x {args.hours:g} h, {ticks} ticks, {sum(total.values())} effects,"
         f" {spent:.1f} s: {hours * 3600 / max(spent, 1e-9):,.0f} x real time with {args.jobs} processes"
     )
-    gaps = [] if args.no_marks or args.trace or failed else missing(reports)
+    gaps = [] if args.no_marks or args.trace or failed else missing(reports, loops=args.loops)
     for gap in gaps:
         print(f"never happened: {gap}")
     return 1 if failed or gaps else 0
+
+
+def _goldens(args: argparse.Namespace) -> int:
+    """Run the seeds of each file as it names them, or renew it with the seeds and hours that are given."""
+    different = 0
+    for name, loop in golden.FILES.items():
+        book = None if args.renew else golden.read(name)
+        if book is not None and not book.comparable:
+            print(f"{name}: made with Python {book.python}, not compared by {golden.PYTHON}")
+            continue
+        count, hours = (len(book.seeds), book.hours) if book is not None else (args.seeds, args.hours)
+        seeds = range(args.first, min(args.first + args.seeds, count) if book is not None else count)
+        with ProcessPoolExecutor(args.jobs) as pool:
+            reports = list(pool.map(run_seed, seeds, repeat(hours), repeat(loop)))
+        found = {report.seed: report.golden for report in reports}
+        broken = [f"seed {r.seed}: {r.failure}" for r in reports if r.failure]
+        if book is None:
+            golden.write(name, hours, found)
+        else:
+            broken += book.differences(found)
+        different += len(broken)
+        print(*(f"{name}: {line}" for line in broken), f"{name}: {len(found)} seeds x {hours:g} h", sep="\n")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":
@@ -72,6 +99,6 @@ if __name__ == "__main__":
         os.execve(
             sys.executable,
             [sys.executable, "-m", "tests.sim", *sys.argv[1:]],
-            {**os.environ, "PYTHONHASHSEED": "0"},
+            {**os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC"},  # a pause's end is told in the host's zone
         )
     sys.exit(main())

@@ -79,12 +79,34 @@ class Persona:
     spinner: bool = True  # a working screen changes every second
     asks_at_boot: float = 0.2
     composer: bool = True  # its profile can make out a composer, dialogs, quotations; otherwise it has none
+    hooks: bool = False  # it reports by itself what it does
+    transcript: bool = False  # it keeps a file of what was said in its conversation
+
+    @property
+    def reports(self) -> bool:
+        """Is there another source than its screen?"""
+        return self.hooks or self.transcript
 
 
 PERSONAS = {
     "clod": Persona("clod"),
+    "hook": Persona("hook", hooks=True),
+    "scribe": Persona("scribe", transcript=True),
     "opal": Persona("opal", queues=False, submit="C-m", asks_at_boot=0.0),
     "plain": Persona("plain", spinner=False, asks_at_boot=0.0, composer=False),
+}
+# What a CLI with hooks reports on its way into a mood; nothing for those it does not know it is in.
+HOOKS = {
+    Mood.WORK: "UserPromptSubmit",
+    Mood.IDLE: "Stop",
+    Mood.DONE: "Stop",
+    Mood.WAIT: "Stop",
+    Mood.ASK: "PermissionRequest",
+    Mood.LIMIT: "StopFailure",
+    Mood.AUTH: "StopFailure",
+    Mood.ERROR: "StopFailure",
+    Mood.CONTEXT: "StopFailure",
+    Mood.WEDGE: "StopFailure",
 }
 # What three regexes cannot tell from idle does not befall an agent that has only those.
 UNREADABLE = frozenset({"ask", "strange", "auth", "context", "error", "shell", "imposter", "silent"})
@@ -101,6 +123,7 @@ class Temper:
     boot_death: float = 0.02
     not_found: float = 0.0  # chance that exec finds nobody: a retry cannot mend that
     quotes: float = 0.3  # chance that output quotes somebody's banner
+    clears: float = 0.5  # chance that a turn begins on an empty screen; otherwise old banners stay on it
 
 
 @dataclass
@@ -131,6 +154,10 @@ class SimAgent:
         kickoff: bool,
         conversation: str = "",
         resumed: bool = False,
+        phase: str = "",
+        on_turn: Callable[[SimAgent], None] | None = None,
+        on_heard: Callable[[SimAgent, str], None] | None = None,
+        on_hook: Callable[[SimAgent, str, str], None] | None = None,
     ) -> None:
         self.name = name
         self.persona = persona
@@ -145,6 +172,11 @@ class SimAgent:
         self.moods = moods  # how often each outcome came about, in the whole machine
         self.conversation = conversation
         self.resumed = resumed
+        self.phase = phase  # of the loop, as its kickoff names it
+        self._on_turn = on_turn  # what its work leads to
+        self._on_heard = on_heard
+        self._on_hook = on_hook if persona.reports else None
+        self._prompt = ""
         self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
         self.refused = 0.0  # universe time at which the banner was first shown, or came back from a probe
         self.draft_since = 0.0
@@ -213,6 +245,8 @@ class SimAgent:
         self.mood, self.since, self.noticed = mood, self.clock.t, 0
         self.was_ready = self.was_ready or mood is not Mood.DIALOG
         self.say(*lines)
+        if self._on_hook is not None and (event := HOOKS.get(mood)):
+            self._on_hook(self, event, self._prompt if mood is Mood.WORK else "\n".join(lines))
         self.table.set_load(self.proc, {Mood.WORK: 0.2, Mood.BOOT: 0.5}.get(mood, 0.0))
 
     def say(self, *lines: str) -> None:
@@ -256,9 +290,12 @@ class SimAgent:
         if self.clock.wall() < self.account.until:
             self.limit()
             return
-        if not self.persona.composer:
+        if not self.persona.composer and self.rng.random() < self.temper.clears:
             self.lines.clear()
+        self._prompt = what
         self.enter(Mood.WORK, f"» {what[:60]}", "@ reading the code")
+        if not self.persona.composer and self.rng.random() < self.temper.quotes:
+            self.say('@ the log says "You have hit your usage limit. resets 3am"')
         if self.persona.composer and self.rng.random() < self.temper.quotes:
             self.say(
                 "$ tail agent.log", "  | ! You have hit your usage limit. resets 3am", "@ that was in the log"
@@ -272,10 +309,17 @@ class SimAgent:
         self._then(self.rng.expovariate(1 / self.temper.work) + 5.0, self._turn_ended)
 
     def _turn_ended(self) -> None:
+        if self._on_turn is not None:
+            self._on_turn(self)
+            if not self.proc.alive:
+                return
         if self.queue:
             self.begin(self.queue.pop(0))
             return
-        names = [n for n in self.temper.weights if self.persona.composer or n not in UNREADABLE]
+        never = frozenset() if self.persona.composer else UNREADABLE
+        if self.persona.hooks:  # its report of an ended turn outweighs a screen that cannot be read
+            never = frozenset({"strange"})
+        names = [n for n in self.temper.weights if n not in never]
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
         self.moods[choice] += 1
         getattr(self, f"_to_{choice}")()
@@ -433,6 +477,8 @@ class SimAgent:
         text, self.composer = self.composer, ""
         ours, self.draft_by_human = not self.draft_by_human, False
         self.received.append(" ".join(text.split()))
+        if ours and self._on_heard is not None:
+            self._on_heard(self, self.received[-1])
         self.say(f"» {text.strip()[:80]}")
         if self.mood in BUSY:
             self.queue.append(text)

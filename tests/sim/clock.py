@@ -44,6 +44,10 @@ class SimClock:
         """What `time.monotonic()` would say: it does not count a suspend and restarts at a boot."""
         return self.t - self.booted + UPTIME
 
+    def sleep(self, seconds: float) -> None:
+        """Everything else goes on meanwhile."""
+        self.advance_to(self.t + seconds)
+
     def after(self, delay: float, action: Callable[[], None]) -> Timer:
         """Do `action` that many seconds from now."""
         timer = Timer(self.t + max(0.0, delay), action)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.sim.names import GATES, PHASES, status_of
+
 PREFIX = "sim-"
 PROJECT_DIR = "/project"
 CONFIG = "/project/agents.toml"
 LOG_DIR = "/project/.fleet"
 SERVICE = "cleaner"
+WATCHDOG_SESSION = f"{PREFIX}watchdog"
 
 HEAD = """\
 [defaults]
@@ -46,6 +49,18 @@ stall_idle = 300
 active_re = "esc to interrupt|retrying in"
 limit_re = "hit your usage limit"
 fatal_re = "^! FATAL"
+"""
+
+REPORTING = (("hook", "hooks"), ("scribe", "transcript"))  # backends with another source than the screen
+REPORTS = """
+[backend.{name}]
+bin = "{name}"
+process_name = "{name}"
+supports_resume = true
+session_id_flag = "--session-id '{{id}}'"
+queues_input = true
+signals = ["{source}"]
+stall_idle = 300
 """
 
 SCREEN = """
@@ -122,6 +137,23 @@ fix = "answer it in its terminal"
 """
 
 
+LOOP = """
+[loop]
+kickoff_template = "prompts/kickoff.md"
+roles_dir = "prompts"
+
+[loop.handoff]
+repo = "repo"
+claim_pings = "adversary"
+review_pings = "builder"
+
+[loop.on_complete]
+trigger_file = "CLEANUP"
+run = "closer"
+
+"""
+
+
 @dataclass(frozen=True)
 class Declared:
     """One agent's table."""
@@ -133,15 +165,17 @@ class Declared:
     resume: bool = False
     wake: float = 0.0
     enabled: bool = True
+    kind: str = "persistent"
+    role: str = ""
 
     def text(self) -> str:
         """As it is written in the file."""
-        lines = ["[[agent]]", f'name = "{self.name}"', 'kind = "persistent"', f'backend = "{self.backend}"']
-        lines += [f'watch = "{self.watch}"', f'prompt = "Do the work of {self.name}."']
+        lines = ["[[agent]]", f'name = "{self.name}"', f'kind = "{self.kind}"', f'backend = "{self.backend}"']
+        task = f'role = "{self.role}"' if self.role else f'prompt = "Do the work of {self.name}."'
+        lines += [f'watch = "{self.watch}"', task]
         if self.account:
             lines.append(f'account = "{self.account}"')
-        if self.resume:
-            lines.append("resume = true")
+        lines.append(f"resume = {str(self.resume).lower()}")
         if self.wake:
             lines.append(f'wake = {{ interval = {self.wake:.0f}, prompt_file = "wake.md" }}')
         if not self.enabled:
@@ -157,7 +191,19 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
         clod_screen=SCREEN.format(name="clod"),
         opal_screen=SCREEN.format(name="opal"),
     )
-    parts = [head, *(a.text() for a in agents)]
+    used = {a.backend for a in agents}
+    hooks = [REPORTS.format(name=n, source=s) + SCREEN.format(name=n) for n, s in REPORTING if n in used]
+    parts = [head, *hooks, *(a.text() for a in agents)]
     if service:
         parts.append(f'[[service]]\nname = "{SERVICE}"\ncommand = "cleaner --follow"\n')
+    if any(a.kind == "loop" for a in agents):
+        parts.append(LOOP + "".join(map(_phase, PHASES)))
     return "\n".join(parts)
+
+
+def _phase(name: str) -> str:
+    gates = ", ".join(GATES[name])
+    return (
+        f'[[loop.phases]]\nid = "{name}"\nplan = "plans/{name}.md"\nstatus = "{status_of(name)}"\n'
+        f"gates = [{gates}]\n"
+    )

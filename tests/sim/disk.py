@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from random import Random
 
-from fleet.world.ports import FileStat
+from fleet.world.ports import FileStat, Torn
 
 BLOCK = 4096
 
@@ -48,7 +48,10 @@ class SimFile:
 
 
 class SimDisk:
-    """The Disk port. `fault` names the errno that writes meet now, 0 for none."""
+    """The Disk port. `fault` names the errno that writes meet now, 0 for none.
+
+    A full disk has some `room` left for appends; without one, each append meets a block that somebody freed.
+    """
 
     def __init__(self, wall: Callable[[], float], rng: Random, before: Callable[[str], None]) -> None:
         self._wall = wall
@@ -59,6 +62,9 @@ class SimDisk:
         self._inside: dict[str, set[str]] = {}  # names by directory
         self.dirs: set[str] = set()
         self.fault = 0
+        self.room: int | None = None  # bytes that a full disk still takes
+        self.seen: Callable[..., None] = lambda *_words: None  # every change through the port
+        self.written: Callable[[str], None] = lambda _path: None  # a file was replaced through the port
         self.fails_in = 0  # the Nth write from now meets an EIO, once
 
     # -- the port
@@ -71,14 +77,22 @@ class SimDisk:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
         return bytes(file.data)
 
+    def tail(self, path: str, offset: int, cap: int) -> tuple[FileStat, bytes]:
+        """The file from there on."""
+        self._before("disk.tail")
+        file = self._find(path)
+        return file.stat(), bytes(file.data[offset : offset + cap])
+
     def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
         """All or nothing; kept only with `sync`."""
         self._before("disk.write")
         self._may_write(path)
+        self.seen("write", path)
         old = self.files.get(path)
         self.put(path, data, mode)
         if not sync:
             self.files[path].before = old.before if old and old.before is not None else _Durable(old)
+        self.written(path)
 
     def append(self, path: str, data: bytes, *, sync: bool) -> None:
         """Added at the end; with `sync` the whole file is durable afterwards."""
@@ -87,13 +101,14 @@ class SimDisk:
             self._may_write(path)
         except OSError as error:
             if error.errno == errno.ENOSPC:  # the last block took some of it
-                self._add(path, data[: self._rng.randrange(len(data) + 1)])
+                raise Torn(error, self._squeeze(path, data)) from None
             raise
         try:
             self._before("disk.append.torn")
         except BaseException:
             self._add(path, data[: self._rng.randrange(len(data) + 1)])
             raise
+        self.seen("append", path)
         file = self._add(path, data)
         if sync:
             file.synced = len(file.data)
@@ -103,6 +118,7 @@ class SimDisk:
         self._before("disk.remove")
         if path in self.files:
             self._may_write(path)
+            self.seen("remove", path)
             self.unlink(path)
 
     def rename(self, old: str, new: str) -> None:
@@ -110,6 +126,7 @@ class SimDisk:
         self._before("disk.rename")
         self._find(old)
         self._may_write(new)
+        self.seen("rename", old, new)
         moved = self.files[old]
         self.unlink(old)
         self._link(new, moved)
@@ -202,6 +219,15 @@ class SimDisk:
         file.data += data
         file.mtime_ns = int(self._wall() * 1e9)
         return file
+
+    def _squeeze(self, path: str, data: bytes) -> int:
+        """How much of it still found a place."""
+        fits = self._rng.randrange(len(data) + 1) if self.room is None else min(self.room, len(data))
+        if fits:
+            self._add(path, data[:fits])
+        if self.room is not None:
+            self.room -= fits
+        return fits
 
     def _may_write(self, path: str) -> None:
         code = self.fault

@@ -53,13 +53,31 @@ DAILY: dict[str, float] = {
     "op_down_all": 1,
     "op_up_all": 2,
     "op_restart": 6,
+    "op_restart_fresh": 3,
+    "op_watchdog": 3,
     "op_pause": 5,
+    "op_pause_until": 4,
     "op_unpause": 6,
     "op_freeze": 4,
     "op_thaw": 5,
     "op_reset": 5,
     "op_send": 20,
     "op_gives_up": 6,
+}
+
+
+# The same for a fleet with a loop and with agents that report by themselves.
+LOOP_DAILY: dict[str, float] = {
+    "hooks_lost": 2,
+    "hooks_garbled": 4,
+    "transcript_broken": 4,
+    "repo_offline": 6,
+    "repo_locked": 4,
+    "children_hang": 4,
+    "children_refused": 4,
+    "done_trigger": 2,
+    "op_phase_set": 3,
+    "op_phase_next": 3,
 }
 
 
@@ -77,19 +95,25 @@ class Fault:
         return f"{self.at:10.1f} s  {self.kind} (salt {self.salt}){where}"
 
 
-def schedule(seed: int, seconds: float) -> tuple[Fault, ...]:
+def schedule(seed: int, seconds: float, *, loop: bool = False) -> tuple[Fault, ...]:
     """Everything that goes wrong in this seed's first `seconds`."""
-    rng = Random(f"{seed}/faults")
-    kinds = [k for k in DAILY if rng.random() < 0.5] or ["crash"]
+    found = _drawn(Random(f"{seed}/faults"), DAILY, seconds) or [Fault(seconds / 2, "crash", seed)]
+    if loop:
+        found += _drawn(Random(f"{seed}/loop-faults"), LOOP_DAILY, seconds)
+    return tuple(sorted(found, key=lambda f: f.at))
+
+
+def _drawn(rng: Random, table: dict[str, float], seconds: float) -> list[Fault]:
+    kinds = [k for k in table if rng.random() < 0.5]
     found = []
     for kind in kinds:
-        daily = DAILY[kind] * rng.choice((0.3, 1.0, 1.0, 3.0))
+        daily = table[kind] * rng.choice((0.3, 1.0, 1.0, 3.0))
         at = rng.expovariate(daily / 86_400)
         while at < seconds:
             call = rng.randrange(1, 60) if rng.random() < 0.4 else 0
             found.append(Fault(at, kind, rng.randrange(1_000_000), call))
             at += rng.expovariate(daily / 86_400)
-    return tuple(sorted(found, key=lambda f: f.at))
+    return found
 
 
 def temper(seed: int) -> Temper:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from fleet.world.world import House
 from tests.sim.agents import Mood, SimAgent
+from tests.sim.declared import LOG_DIR
 from tests.sim.machine import Machine, Member
+from tests.sim.names import PHASES
 from tests.sim.oracles import Oracles
-from tests.sim.verbs import Operator
+from tests.sim.verbs import Sent
 
 STOP = 60.0  # a stubborn process set is gone by then
 HEALED = 120.0 + STOP
@@ -26,16 +29,22 @@ STALLED = frozenset({Mood.DONE, Mood.ERROR, Mood.CONTEXT, Mood.HUNG})
 class Liveness:
     """I17 I26 I33 I47 I48 I50: demanded after the storm."""
 
-    def __init__(self, machine: Machine, oracles: Oracles, operator: Operator) -> None:
+    def __init__(self, machine: Machine, oracles: Oracles, house: House, sent: list[Sent]) -> None:
         self._machine = machine
         self._oracles = oracles
-        self._operator = operator
-        self._house = operator.house
+        self._house = house
+        self._sent = sent
         self._since: float | None = None
         self._spent = False
         self._peace_wall = 0.0
         self._dead: dict[str, float] = {}
         self._held: dict[str, float] = {}  # when its account was last limited
+
+    def over(self, member: Member) -> bool:
+        """Has the loop no use for it? A task runs once, and after the last phase the loop's agents end."""
+        index = self._machine.disk.text(f"{LOG_DIR}/state/phase-idx").strip()
+        ended = bool(index) and int(index) >= len(PHASES)
+        return member.kind == "task" or (member.kind == "loop" and ended)
 
     def begin(self) -> None:
         """Peace begins now."""
@@ -50,7 +59,7 @@ class Liveness:
         members = self._machine.members.values()
         limited = {id(m.account) for m in members if m.agent and m.agent.mood is Mood.LIMIT and m.agent.alive}
         for member in members:
-            if member.wish == "up" and member.watch != "none":
+            if member.wish == "up" and member.watch != "none" and not self.over(member):
                 self._one(member, limited=id(member.account) in limited)
 
     def _lasted(self, began: float) -> float:
@@ -62,13 +71,16 @@ class Liveness:
             self._must_return(member, limited=limited)
             return
         self._dead.pop(member.name, None)
-        lasted = self._lasted(agent.since)
+        # `up` keeps a limit window, and inside it nothing is done to an agent of the account (I5), no reboot
+        named = max(member.account.printed, member.account.until)
+        if limited or named + PROBED > self._machine.clock.wall():
+            self._held[member.name] = self._machine.clock.t
+        lasted = min(self._lasted(agent.since), self._lasted(self._held.get(member.name, 0.0)))
         if agent.mood in BROKEN and lasted > (BUDGET if self._spent else MENDED):
             fail("I47", f"{member.name} is {agent.mood} for {lasted:.0f} s and nobody mends it")
-        if limited:  # inside its account's window nothing is done to it (I5), not even a reboot
-            self._held[member.name] = self._machine.clock.t
-        lasted = min(lasted, self._lasted(self._held.get(member.name, 0.0)))
         stalled = agent.mood in STALLED and member.watch == "heal+stall"
+        if agent.mood is Mood.HUNG and agent.persona.reports:
+            stalled = False  # its own last word is that it works, and that is believed
         patient = self._spent or agent.children > 0  # for all we know they are at work
         if stalled and lasted > (BUDGET + MENDED if patient else MENDED):
             fail("I17", f"{member.name} sits there ({agent.mood}) for {lasted:.0f} s with nobody caring")
@@ -79,6 +91,8 @@ class Liveness:
         self._dead.setdefault(member.name, self._machine.clock.t)
         lasted = self._lasted(self._dead[member.name])
         until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
+        # a bare `up` leaves the limited until their window ends, however that account came to be refused
+        until = max(until, member.account.printed, member.account.until)
         waits = limited or until + PROBED > self._machine.clock.wall()
         if not waits and lasted > (BUDGET if self._spent else HEALED):
             self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
@@ -111,10 +125,9 @@ class Liveness:
             for (run, text), count in Counter(texts).items():
                 if count > 1 and text.startswith("note "):
                     self._oracles.fail("I11", f"{name} heard {text!r} {count} times in run {run}")
-        for number, sent in self._operator.sent.items():
-            receipt = self._house.requests.receipt(number)
+        for sent in self._sent:
             proves = self._machine.members[sent.agent].persona != "plain"  # a composer to prove it by
-            if receipt and receipt["ok"] and proves and sent.text not in {t for _, t in heard[sent.agent]}:
+            if sent.delivered and proves and sent.text not in {t for _, t in heard[sent.agent]}:
                 self._oracles.fail("I11", f"{sent.text!r} was reported as delivered, and nobody heard it")
 
     @staticmethod

@@ -6,15 +6,21 @@ hands, at the very call the seed has chosen.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from random import Random
+from typing import Any, Protocol
 
+from fleet.backends.claude_signals import slug
 from fleet.world.ports import Launch
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock
+from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
 from tests.sim.disk import SimDisk
+from tests.sim.names import phase_in
 from tests.sim.processes import ProcessTable, SimProc, SimProcesses
 from tests.sim.script import read_script
 from tests.sim.tmux import Program, SimSession, SimTmux, TmuxMachine
@@ -34,12 +40,37 @@ class Member:
     wish: str = "up"
     paused: bool = False
     frozen: bool = False
+    until: float = 0.0  # wall: when a pause ends by itself
     watch: str = "heal+stall"
     resume: bool = False
+    kind: str = "persistent"
     agent: SimAgent | None = None
     conversation: str = ""  # the one its last life had
+    fresh: bool = False  # a person asked for a new conversation
+    afresh: bool = False  # its conversation could not go on when it ended: a new one may begin
     bad_boots: int = 0  # resumed lives in a row that never got ready
     heard: list[tuple[str, str]] = field(default_factory=list)  # (run, message) of earlier lives
+
+
+RECORDS: dict[str, tuple[dict[str, Any], ...]] = {
+    "UserPromptSubmit": ({"type": "user", "message": {"content": ""}},),
+    "Stop": (
+        {"type": "assistant", "message": {"stop_reason": "end_turn"}},
+        {"type": "system", "subtype": "turn_duration"},
+    ),
+    "StopFailure": ({"type": "assistant", "isApiErrorMessage": True, "message": {"content": ""}},),
+}
+
+
+def transcript_of(agent: SimAgent) -> str:
+    """Where it keeps its conversation."""
+    return f"/root/.claude/projects/{slug('/project')}/{agent.conversation}.jsonl"
+
+
+class Caller(Protocol):
+    """Whoever calls a port and is not the watchdog."""
+
+    def before(self, site: str) -> None: ...
 
 
 class StillLife:
@@ -75,7 +106,7 @@ class Machine:
         self.table = ProcessTable(self.clock, Random(f"{seed}/pids"))
         self.disk = SimDisk(self.clock.wall, Random(f"{seed}/disk"), self.before)
         self.tmux = TmuxMachine(
-            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda _name: self._wake()
+            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda _name: self.wake()
         )
         self.members: dict[str, Member] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
@@ -89,6 +120,13 @@ class Machine:
         self.in_tick = False
         self.woken = False
         self.deaf = False  # death notices get lost
+        self.current: Caller | None = None  # the verb that has its turn
+        self.doomed = False  # somebody has killed the watchdog in the middle of its tick
+        self.on_watchdog: Callable[[SimSession], None] = lambda _session: None  # its session was made
+        self.on_turn: Callable[[SimAgent], None] | None = None
+        self.on_heard: Callable[[SimAgent, str], None] | None = None
+        self.hooks = 0  # reports that were ever made
+        self.hooks_lost = False
         self.armed: list[tuple[int, Callable[[], None]]] = []  # what happens at a coming port call
 
     # -- doors
@@ -98,16 +136,22 @@ class Machine:
         project: str,
         on_act: Callable[[str, SimSession | None, str], None],
         on_signal: Callable[[SimProc, int], None],
+        wait: Callable[[float], None] | None = None,
     ) -> tuple[SimTmux, SimProcesses]:
         """The tmux and process ports for one watchdog or one verb."""
         return (
-            SimTmux(self.tmux, project, self.before, on_act, self._cut_short),
+            SimTmux(self.tmux, project, self.before, on_act, self._cut_short, wait),
             SimProcesses(self.table, self.before, on_signal),
         )
 
-    def before(self, _site: str) -> None:
+    def before(self, site: str) -> None:
         """Every port call comes through here first."""
+        if self.current is not None:
+            self.current.before(site)
+            return
         self.calls += 1
+        if self.doomed and self.in_tick:
+            raise Killed
         if self.armed and self.in_tick and self.actor == "watchdog":
             due = [happens for left, happens in self.armed if left <= 1]
             self.armed = [(left - 1, happens) for left, happens in self.armed if left > 1]
@@ -122,7 +166,7 @@ class Machine:
         """Let something happen at that port call of the watchdog's coming ticks."""
         self.armed.append((calls, happens))
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if not self.deaf:
             self.woken = True
 
@@ -132,6 +176,8 @@ class Machine:
         facts = read_script(self.disk.text(launch.script))
         session.proc.agent = facts.agent
         self.runs[launch.run] = facts.agent
+        if session.name == WATCHDOG_SESSION:
+            self.on_watchdog(session)
         member = self.members.get(facts.agent)
         if member is None or facts.program not in PERSONAS:
             session.proc.name = session.proc.exe = facts.program or "sh"
@@ -153,8 +199,45 @@ class Machine:
             kickoff=facts.kickoff,
             conversation=facts.conversation,
             resumed=facts.resumed,
+            phase=self._phase(launch.script),
+            on_turn=self.on_turn if member.kind != "persistent" else None,
+            on_heard=self.on_heard,
+            on_hook=self._hook,
         )
         return member.agent
+
+    def _hook(self, agent: SimAgent, event: str, text: str) -> None:
+        """One file in the run's spool, unless the disk or fate is against it."""
+        if self.disk.fault or self.hooks_lost:
+            return
+        if agent.persona.transcript:
+            self._transcript(agent, event, text)
+            return
+        self.hooks += 1
+        said = {"hook_event_name": event, "session_id": agent.conversation}
+        said |= {"prompt" if event == "UserPromptSubmit" else "message": text}
+        path = f"{LOG_DIR}/state/signals/{agent.session.name}/hook-{self.hooks:08d}.json"
+        self.disk.put(path, json.dumps(said).encode())
+        self.wake()
+
+    def _transcript(self, agent: SimAgent, event: str, text: str) -> None:
+        """Lines at the end of its conversation's file; of a question that is open it says nothing."""
+        at = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat().replace("+00:00", "Z")
+        body = b""
+        for record in RECORDS.get(event, ()):
+            said = {**record, "timestamp": at, "sessionId": agent.conversation}
+            if "content" in record.get("message", {}):
+                said["message"] = {**record["message"], "content": text}
+            body += json.dumps(said).encode() + b"\n"
+        path = transcript_of(agent)
+        old = self.disk.files.get(path)
+        if body and path not in self.disk.dirs:
+            self.disk.put(path, (bytes(old.data) if old else b"") + body)
+            self.wake()
+
+    def _phase(self, script: str) -> str:
+        """The phase that the words at its start name."""
+        return phase_in(self.disk.text(script.replace("/launch-", "/kickoff-").removesuffix(".sh") + ".txt"))
 
     def living(self) -> list[SimAgent]:
         """Agents whose process runs."""

@@ -11,10 +11,14 @@ from random import Random
 from typing import Protocol
 
 from fleet.config import ConfigError, parse
-from tests.sim.declared import CONFIG, Declared, toml
+from tests.sim.children import SimChildren
+from tests.sim.declared import CONFIG, LOG_DIR, Declared, toml
 from tests.sim.faults import Fault
-from tests.sim.machine import Machine, Member
+from tests.sim.loop_oracles import LoopOracles
+from tests.sim.machine import Machine, Member, transcript_of
+from tests.sim.names import PHASES
 from tests.sim.oracles import Oracles
+from tests.sim.work import Work
 
 
 def _is_readable(text: str) -> bool:
@@ -26,6 +30,11 @@ def _is_readable(text: str) -> bool:
     return True
 
 
+def _kill(rng: Random) -> int:
+    """At which port call the operator's verb is killed; mostly at none."""
+    return rng.randrange(1, 200) if rng.random() < 0.15 else 0
+
+
 class Stage(Protocol):
     """What the simulation lets the nemesis do to the supervisor and through its verbs."""
 
@@ -33,7 +42,18 @@ class Stage(Protocol):
 
     def stop_watchdog(self, seconds: float) -> None: ...
 
-    def verb(self, name: str, agents: list[str], rng: Random) -> None: ...
+    def verb(self, name: str, agents: list[str], rng: Random, kill: int = 0) -> object: ...
+
+    def type_words(
+        self, words: tuple[str, ...], agents: list[str], rng: Random, *, kill: int = 0
+    ) -> object: ...
+
+    # of a fleet with a loop
+    work: Work | None
+    loop: LoopOracles | None
+    children: SimChildren | None
+
+    def set_phase(self, index: int | None, rng: Random, kill: int = 0) -> None: ...
 
 
 class Nemesis:
@@ -72,10 +92,14 @@ class Nemesis:
         self.over = True
         self.machine.armed.clear()
         self.machine.disk.fault = self.machine.disk.fails_in = 0
-        self.machine.deaf = False
+        self.machine.deaf = self.machine.hooks_lost = False
         self.machine.partial = 0
         self.machine.missing.clear()
         self.machine.tmux.unhang()
+        if self.stage.work is not None:
+            self.stage.work.repo.offline = self.stage.work.repo.locked = False
+        if self.stage.children is not None:
+            self.stage.children.trouble = ""
         for agent in self.machine.living():
             agent.human_finishes()
         server = self.machine.tmux.server
@@ -86,7 +110,11 @@ class Nemesis:
         self._save(toml(self.declared, signal=self.signal, heavy=self.heavy))
 
     def _one(self, rng: Random) -> Member:
-        return rng.choice(list(self.machine.members.values()))
+        return rng.choice(self._all())
+
+    def _all(self) -> list[Member]:
+        """Whom a person's verbs are about; the task at the end is the loop's to start."""
+        return [m for m in self.machine.members.values() if m.kind != "task"]
 
     # -- agents and people
 
@@ -175,7 +203,7 @@ class Nemesis:
         self.machine.tmux.hang()
         self.machine.clock.after(rng.choice((3.0, 20.0, 300.0)), self.machine.tmux.unhang)
         if rng.random() < 0.3:
-            everybody = list(self.machine.members.values())
+            everybody = self._all()
             self.machine.clock.after(2.0, lambda: self.over or self._verb("reset", everybody, rng))
 
     def tmux_partial(self, rng: Random) -> None:
@@ -186,6 +214,39 @@ class Nemesis:
         """Death notices get lost for a while; only looking tells."""
         self.machine.deaf = True
         self.machine.clock.after(rng.uniform(60, 3600), lambda: setattr(self.machine, "deaf", False))
+
+    def hooks_lost(self, rng: Random) -> None:
+        """What agents report by themselves does not arrive for a while."""
+        self.machine.hooks_lost = True
+        self.machine.clock.after(rng.uniform(60, 3600), lambda: setattr(self.machine, "hooks_lost", False))
+
+    def hooks_garbled(self, rng: Random) -> None:
+        """An agent leaves something in its spool that is no report, or no file at all."""
+        if not (living := [a for a in self.machine.living() if a.persona.hooks]):
+            return
+        path = f"{LOG_DIR}/state/signals/{rng.choice(living).session.name}/hook-{rng.randrange(10**6)}.json"
+        what = rng.choice((b"[" * 100_000, b"\xff\xfe{", b"{}" * 10, b"1e999999", b"", None))
+        if what is None:
+            self.machine.disk.make_dir(path)
+        else:
+            self.machine.disk.put(path, what)
+        self.machine.wake()
+
+    def transcript_broken(self, rng: Random) -> None:
+        """A line that is no record, half a line, an empty file, or for a while no file at all."""
+        if not (living := [a for a in self.machine.living() if a.persona.transcript]):
+            return
+        path, disk = transcript_of(rng.choice(living)), self.machine.disk
+        old = bytes(disk.files[path].data) if path in disk.files else b""
+        what = rng.choice((b"[" * 100_000 + b"\n", b"\xff\xfe{\n", b'{"type": "assist', b"", None))
+        if what is None:
+            if path in disk.files:
+                disk.unlink(path)
+            disk.dirs.add(path)
+            self.machine.clock.after(rng.uniform(60, 3600), lambda: disk.dirs.discard(path))
+        else:
+            disk.put(path, old + what if what else b"")
+        self.machine.wake()
 
     # -- the supervisor and its machine
 
@@ -211,7 +272,7 @@ class Nemesis:
 
     def clock_jump(self, rng: Random) -> None:
         """Somebody sets the wall clock."""
-        self._jump(rng.choice((-1, 1)) * rng.choice((1.0, 60.0, 3600.0, 86_400.0, 3e7)))
+        self._set(rng.choice((-1, 1)) * rng.choice((1.0, 60.0, 3600.0, 86_400.0, 3e7)))
 
     def suspend(self, rng: Random) -> None:
         """The lid is closed: nobody runs, only the wall clock goes on."""
@@ -219,7 +280,13 @@ class Nemesis:
 
     def zone_night(self, _rng: Random) -> None:
         """The wall clock is set to an hour before the next change of summer time."""
-        self._jump(3600.0)
+        self._set(3600.0)
+
+    def _set(self, seconds: float) -> None:
+        """Ours is set; the provider's clock, by which it refuses, goes on as before."""
+        for account in {id(m.account): m.account for m in self.machine.members.values()}.values():
+            account.until += seconds if account.until else 0.0
+        self._jump(seconds)
 
     def _jump(self, seconds: float) -> None:
         self.oracles.excuses.jumped = self.machine.clock.t
@@ -237,8 +304,9 @@ class Nemesis:
         self.machine.clock.after(seconds, mend)
 
     def disk_full(self, rng: Random) -> None:
-        """No space left for a while."""
+        """No space left for a while, or only a little, or now and then a block."""
         self._disk(errno.ENOSPC, rng.choice((5.0, 60.0, 1800.0)))
+        self.machine.disk.room = rng.choice((None, 0, 700, 9000))
 
     def disk_read_only(self, rng: Random) -> None:
         """Remounted read-only for a while."""
@@ -283,14 +351,51 @@ class Nemesis:
         self.heavy = rng.choice((120.0, 300.0))
         self._mend_config()
 
+    # -- the loop
+
+    def repo_offline(self, rng: Random) -> None:
+        """The remote cannot be reached for a while."""
+        self._repo("offline", rng.choice((30.0, 600.0, 7200.0)))
+
+    def repo_locked(self, rng: Random) -> None:
+        """A git that was killed left its lock on the tracking ref; somebody removes it later."""
+        self._repo("locked", rng.choice((30.0, 600.0, 7200.0)))
+
+    def _repo(self, what: str, seconds: float) -> None:
+        repo = self.stage.work.repo
+        setattr(repo, what, True)
+        self.machine.clock.after(seconds, lambda: setattr(repo, what, False))
+
+    def children_hang(self, rng: Random) -> None:
+        """Whatever is started now does not come back."""
+        self._children("hang", rng.uniform(10, 600))
+
+    def children_refused(self, rng: Random) -> None:
+        """No process can be started for a while."""
+        self._children("refuse", rng.uniform(10, 600))
+
+    def _children(self, trouble: str, seconds: float) -> None:
+        if (children := self.stage.children) is not None:
+            children.trouble = trouble
+            self.machine.clock.after(seconds, lambda: setattr(children, "trouble", ""))
+
+    def done_trigger(self, _rng: Random) -> None:
+        """Somebody asks for the task at the end."""
+        self.stage.loop.trigger()
+
+    def op_phase_set(self, rng: Random) -> None:
+        """A person goes to another phase, forward or back."""
+        self.stage.set_phase(rng.randrange(len(PHASES)), rng, _kill(rng))
+
+    def op_phase_next(self, rng: Random) -> None:
+        """A person does not want to wait."""
+        self.stage.set_phase(None, rng, _kill(rng))
+
     # -- the operator
 
     def _verb(self, name: str, members: list[Member], rng: Random) -> None:
-        for member in members:
-            self.oracles.excuses.touched[member.name] = self.machine.clock.t
-        self.stage.verb(name, [m.name for m in members], rng)
-        for member in members:
-            self.oracles.excuses.touched[member.name] = self.machine.clock.t
+        if members:
+            self.stage.verb(name, [m.name for m in members], rng, _kill(rng))
 
     def op_down(self, rng: Random) -> None:
         self._verb("down", [self._one(rng)], rng)
@@ -299,33 +404,43 @@ class Nemesis:
         self._verb("up", [self._one(rng)], rng)
 
     def op_down_all(self, rng: Random) -> None:
-        self._verb("down", list(self.machine.members.values()), rng)
+        self._verb("down_all", self._all(), rng)
         self.machine.clock.after(rng.uniform(10, 3600), lambda: self.over or self.op_up_all(rng))
 
     def op_up_all(self, rng: Random) -> None:
-        self._verb("up", list(self.machine.members.values()), rng)
+        self._verb("up_all", self._all(), rng)
 
     def op_restart(self, rng: Random) -> None:
         self._verb("restart", [self._one(rng)], rng)
 
+    def op_restart_fresh(self, rng: Random) -> None:
+        self._verb("restart_fresh", [self._one(rng)], rng)
+
+    def op_watchdog(self, rng: Random) -> None:
+        """A person stops the watchdog, starts it, or both."""
+        self.stage.type_words((rng.choice(("down", "up", "restart")), "watchdog"), [], rng, kill=_kill(rng))
+
     def op_pause(self, rng: Random) -> None:
         self._verb("pause", [self._one(rng)], rng)
 
+    def op_pause_until(self, rng: Random) -> None:
+        self._verb("pause_until", [self._one(rng)], rng)
+
     def op_unpause(self, rng: Random) -> None:
-        self._verb("unpause", [m for m in self.machine.members.values() if m.paused][:1], rng)
+        self._verb("unpause", [m for m in self._all() if m.paused][:1], rng)
 
     def op_freeze(self, rng: Random) -> None:
         self._verb("freeze", [self._one(rng)], rng)
 
     def op_thaw(self, rng: Random) -> None:
-        self._verb("thaw", [m for m in self.machine.members.values() if m.frozen], rng)
+        self._verb("thaw", [m for m in self._all() if m.frozen], rng)
 
     def op_reset(self, rng: Random) -> None:
         self._verb("reset", [self._one(rng)], rng)
 
     def op_gives_up(self, rng: Random) -> None:
         """Whoever does not run, whatever the watchdog thinks of it, is taken down, and forgiven later."""
-        gone = [m for m in self.machine.members.values() if m.agent is None or not m.agent.alive]
+        gone = [m for m in self._all() if m.agent is None or not m.agent.alive]
         if gone:
             one = rng.choice(gone)
             self._verb("down", [one], rng)

@@ -13,8 +13,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from fleet.core.words import Outcome
+from fleet.journal.events import parse
 from tests.sim.agents import BUSY, Mood, SimAgent
-from tests.sim.declared import LOG_DIR
+from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
 from tests.sim.machine import Machine, Member
 from tests.sim.processes import SimProc
 from tests.sim.tmux import SimSession
@@ -50,6 +52,18 @@ class Excuses:
     server_lost: float = -1e9
     host_lost: float = -1e9
     touched: dict[str, float] = field(default_factory=lambda: defaultdict(lambda: -1e9))  # verb on an agent
+    looked: float = -1e9  # a watchdog, last
+    lost: float = -1e9  # the server or the host, as far as a watchdog could see it
+    heard: dict[str, float] = field(
+        default_factory=lambda: defaultdict(lambda: -1e9)
+    )  # of that verb: likewise
+
+    def on_look(self, now: float) -> None:
+        """A watchdog looks. What happened while there was none happens for it now."""
+        if max(self.server_lost, self.host_lost) > self.looked:
+            self.lost = now
+        self.heard.update((name, now) for name, at in self.touched.items() if at > self.looked)
+        self.looked = now
 
 
 class Oracles:
@@ -63,6 +77,8 @@ class Oracles:
         self.looked = False  # has this watchdog listed the fleet since it was made?
         self.listed = False  # has it in this tick?
         self.acts: Counter[str] = Counter()
+        self._limited: dict[str, float] = {}  # when it was last seen truly limited
+        self._shut: dict[str, bytes] = {}  # its window as it stands on disk
         self.starts = Starts(self)
         machine.table.on_end = self.starts.on_end
 
@@ -88,6 +104,8 @@ class Oracles:
     def on_act(self, verb: str, session: SimSession | None, detail: str) -> None:
         """A tmux command is about to take effect, or has created something."""
         if verb == "listing":
+            if self.watching:
+                self.excuses.on_look(self.machine.clock.t)
             self.looked = self.looked or self.watching
             self.listed = self.listed or self.watching
             return
@@ -95,10 +113,10 @@ class Oracles:
         if verb == "create":
             if self.watching and not self.looked:
                 self.fail("I22", f"{detail} is created before this watchdog looked at the fleet")
-            if not self.machine.tmux.late:
+            if not self.machine.tmux.late and detail != WATCHDOG_SESSION:
                 self._has_cause("start", detail)
         elif verb == "created":
-            if detail == "" and session is not None:
+            if detail == Outcome.DONE and session is not None:
                 self.starts.on_created(session)
         elif session is not None:
             self._on_session(verb, session, detail)
@@ -122,6 +140,7 @@ class Oracles:
     def on_tick_over(self) -> None:
         """Between two ticks nothing may be left that had to be undone."""
         self.starts.on_tick_over()
+        self._truly_limited()
         if not self.listed or self.machine.disk.fault or self.machine.tmux.hung:
             return
         for member in self.machine.members.values():
@@ -129,6 +148,39 @@ class Oracles:
             if agent is not None and agent.since < self.began:
                 held = member.paused or member.frozen or member.wish != "up" or self.raced(member.name)
                 agent.noticed = 0 if held else agent.noticed + 1
+
+    def at_the_end(self) -> None:
+        """I46, I35: what happened is on record once, and one cause of trouble is told once."""
+        files = self.machine.disk.files
+        paths = [f"{LOG_DIR}/events.jsonl{end}" for end in (".4", ".3", ".2", ".1", "")]
+        lines = [line for path in paths if path in files for line in bytes(files[path].data).split(b"\n")]
+        records = [record for line in lines if (record := parse(line)) is not None]
+        twice = [line for line, count in Counter(json.dumps(r) for r in records).items() if count > 1]
+        if twice:
+            self.fail("I46", f"{len(records)} records, {len(twice)} of them more than once: {twice[0]}")
+        told: Counter[str] = Counter()
+        for record in records:
+            if record["type"] in ("watchdog.recovered", "watchdog.started"):
+                told.clear()
+            elif record["type"] == "watchdog.degraded":
+                cause = record["reason"].partition(":")[0]
+                told[cause] += 1
+                if told[cause] > 1:
+                    self.fail("I35", f"told again and again that {cause!r} fails: {record['reason']}")
+
+    def _truly_limited(self) -> None:
+        """I6: a window is shut only by a limit that is there; old and quoted banners shut none."""
+        now = self.machine.clock.t
+        for member in self.machine.members.values():
+            name, agent = member.name, member.agent
+            if agent is not None and agent.mood is Mood.LIMIT:
+                self._limited[name] = now
+            file = self.machine.disk.files.get(f"{LOG_DIR}/state/limited-sim-{name}.json")
+            shut = bytes(file.data) if file else b""
+            fresh = shut and shut != self._shut.get(name, b"")
+            self._shut[name] = shut
+            if fresh and now - self._limited.get(name, -1e9) > NOTICED_S:
+                self.fail("I6", f"{name} is held for limited, which it has not been lately: {shut!r}")
 
     # -- panes
 
@@ -169,7 +221,8 @@ class Oracles:
         name, mood = member.name, agent.mood
         if verb == "paste" and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in detail):
             self.fail("I10", f"control characters were typed into {name}: {detail!r}")
-        if (member.paused or member.frozen) and self.excuses.touched[name] < self.began:
+        over = 0.0 < member.until <= self.machine.clock.wall()
+        if (member.paused or member.frozen) and not over and self.excuses.touched[name] < self.began:
             self.fail("I25", f"{name} is paused and was typed to: {detail}")
         if agent.draft_by_human and agent.draft_since < self.began:
             self.fail("I12", f"{verb} {detail!r} on the line where a person writes, in {name}")
@@ -198,7 +251,9 @@ class Oracles:
                 self.fail(
                     "I5", f"{verb} on {member.name}, {left:.0f} s before the reset that {mate.name} shows"
                 )
-            if not mate.banner and mate is agent and shown < self.policy.fallback - SLOP:
+            named = mate.account.printed - self.machine.clock.wall()  # another banner of it names a reset
+            over = -shown < named <= 0
+            if not mate.banner and mate is agent and shown < self.policy.fallback - SLOP and not over:
                 self.fail("I5", f"{verb} on {member.name} {shown:.0f} s after a banner without a reset")
 
     def noticed(self, agent: SimAgent) -> bool:
@@ -227,6 +282,8 @@ class Oracles:
                 self.fail("I16", f"{what} on {member.name}, which waits {waits:.0f} s more by its own word")
             self.machine.condemned.add(agent.proc.run)  # the stop goes on, whatever it does meanwhile
             return
+        if mood is Mood.AUTH and self.excuses.touched[member.name] > agent.since:
+            return  # a person forgave it, and nothing came of it
         if mood is Mood.STRANGE:
             self.fail("I7", f"{what} on {member.name}, whose screen nobody can read")
         self.fail("I23", f"{what} on {member.name}, healthy ({mood}) for {idle:.0f} s")
@@ -254,6 +311,8 @@ class Starts:
         if member is None or agent is None or agent.proc is not proc:
             return
         noticed = self._o.noticed(agent)
+        unborn = not agent.was_ready and not agent.resumed  # a conversation that never began
+        member.afresh = agent.mood in {Mood.WEDGE, Mood.CONTEXT} or unborn
         if agent.mood is Mood.LIMIT and noticed and agent.banner:
             self.window[member.name] = (agent.banner, self._machine.clock.t)
         if agent.mood is Mood.AUTH and noticed and member.watch != "none":
@@ -274,14 +333,19 @@ class Starts:
             return
         self._same_conversation(member, member.agent)
         if self._o.watching:
+            owed = member.name in self.window  # it died in a limit window: its start was put off, not earned
             self._wanted(member)
-            self._in_budget(member.name)
+            if not owed:
+                self._in_budget(member.name)
 
     def _same_conversation(self, member: Member, agent: SimAgent) -> None:
         if member.resume and member.conversation and agent.conversation != member.conversation:
-            if member.bad_boots < 2:
+            if member.bad_boots < 2 and not member.afresh and not member.fresh:
                 self._o.fail("I18", f"{member.name} begins anew although {member.conversation} is on record")
             member.bad_boots = 0
+        if agent.conversation != member.conversation:
+            member.fresh = False
+        member.afresh = False
         member.conversation = agent.conversation or member.conversation
 
     def _wanted(self, member: Member) -> None:
@@ -299,8 +363,8 @@ class Starts:
 
     def _in_budget(self, name: str) -> None:
         o, now = self._o, self._machine.clock.t
-        lost = max(o.excuses.server_lost, o.excuses.host_lost)
-        if o.raced(name) or now - o.excuses.touched[name] < 120:
+        lost = max(o.excuses.server_lost, o.excuses.host_lost, o.excuses.lost)
+        if o.raced(name) or now - max(o.excuses.touched[name], o.excuses.heard[name]) < 120:
             self._mine[name].clear()  # the operator forgave it everything
             return
         if now - lost < 300:

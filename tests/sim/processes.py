@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from fleet.core.seen import Proc
+from fleet.world.ports import Target
 from tests.sim.clock import SimClock
 
 FIRST_PID = 100
@@ -21,7 +22,6 @@ class SimProc:
         "alive",
         "burned",
         "exe",
-        "foreground",
         "handler",
         "ignores",
         "load",
@@ -49,7 +49,6 @@ class SimProc:
         self.owner = "user"  # "ours" for whatever a launch script became, and its children
         self.alive = True
         self.stopped = False
-        self.foreground = False
         self.ignores: frozenset[int] = frozenset()
         self.handler: Callable[[int], bool] | None = None  # True: the signal was dealt with
         self.on_exit: Callable[[int | None, int | None], None] | None = None
@@ -71,11 +70,14 @@ class ProcessTable:
         self.on_end: Callable[[SimProc, int | None, int | None], None] = lambda _proc, _code, _signum: None
 
     def spawn(self, name: str, parent: SimProc | None = None, *, session_leader: bool = False) -> SimProc:
-        """A new process under the next free pid; a child inherits session, run and owner."""
-        pid = self._last
+        """A new process under the next free pid; a child inherits session, run and owner.
+
+        As in the kernel, a number that still names a session is not free.
+        """
+        pid, sessions = self._last, {proc.sid for proc in self.by_pid.values()}
         while True:
             pid = pid + 1 if pid < self._pid_max else FIRST_PID
-            if pid not in self.by_pid:
+            if pid not in self.by_pid and pid not in sessions:
                 break
         self._last = pid
         proc = SimProc(pid, int(self._clock.mono() * 100), name)
@@ -164,7 +166,7 @@ class ProcessTable:
             name=proc.name[:15],
             exe=proc.exe,
             cpu=self.cpu(proc),
-            foreground=proc.foreground,
+            age=self._clock.mono() - proc.start / 100,
         )
 
 
@@ -198,10 +200,27 @@ class SimProcesses:
         self._before("processes.members")
         found = {p.pid: p for p in self._table.below(pid)}
         for proc in self._table.by_pid.values():
-            if proc.sid == pid or (run and proc.run == run):
+            if (pid and proc.sid == pid) or (run and proc.run == run):
                 for one in self._table.below(proc.pid):
                     found[one.pid] = one
         return tuple(self._table.view(p) for p in found.values())
+
+    def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
+        """The members of many runs."""
+        return {target: self.members(*target) for target in targets}
+
+    def beyond(self, _targets: Iterable[Target]) -> tuple[Proc, ...]:
+        """Whatever carries a run here is ours to end."""
+        return ()
+
+    def chase(self, _targets: Iterable[Target]) -> tuple[Proc, ...]:
+        """A look takes no time here."""
+        return ()
+
+    def freeze(self, pid: int, run: str) -> str:
+        """Hold a whole run where it is."""
+        self.signal(self.members(pid, run), signals.SIGSTOP)
+        return ""
 
     def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
         """Send it to those that still are who they were."""

@@ -10,9 +10,11 @@ from tests.sim.faults import Fault
 from tests.sim.simulation import Simulation
 
 
-def story(*agents: Declared, hours: float = 1.0, faults: tuple[Fault, ...] = ()) -> Simulation:
+def story(
+    *agents: Declared, hours: float = 1.0, faults: tuple[Fault, ...] = (), loop: bool = False
+) -> Simulation:
     """Agents that work in long turns, boot without a question and never misbehave by themselves."""
-    sim = Simulation(1, hours, faults, declared=list(agents))
+    sim = Simulation(1, hours, faults, declared=list(agents), loop=loop)
     temper = sim.machine.temper
     temper.weights, temper.work = dict(CALM), 1e6
     temper.stubborn = temper.daemons = temper.boot_death = temper.not_found = temper.quotes = 0.0

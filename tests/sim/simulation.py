@@ -6,10 +6,12 @@ its ticks time jumps to whatever comes first, its own wake-up or somebody else's
 
 from __future__ import annotations
 
+import json
 import os
+import signal as signals
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,24 +19,47 @@ from random import Random
 
 from fleet.config import ConfigError, parse
 from fleet.core.decide import Judgement
-from fleet.core.desired import Hold
-from fleet.core.model import Fleet
+from fleet.core.desired import Desired, Hold, Want
+from fleet.core.model import AgentSpec, Fleet
 from fleet.core.views import Row
+from fleet.journal.locks import Held
+from fleet.journal.store import StoreError
 from fleet.watchdog import Watchdog
-from fleet.world.world import World
-from tests.sim.agents import CALM, Account
-from tests.sim.declared import CONFIG, PROJECT_DIR, Declared, toml
+from fleet.world.loop import LoopKeeper
+from fleet.world.world import House, World
+from tests.sim.agents import CALM, Account, Mood
+from tests.sim.children import SimChildren
+from tests.sim.clock import SimClock
+from tests.sim.declared import CONFIG, LOG_DIR, PROJECT_DIR, REPORTING, Declared, toml
 from tests.sim.faults import Fault, schedule, temper
+from tests.sim.golden import Golden, WorldTrace, golden
 from tests.sim.liveness import Liveness
+from tests.sim.locks import SimLock
+from tests.sim.loop_oracles import INDEX, LoopOracles
 from tests.sim.machine import Killed, Machine, Member
+from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES
 from tests.sim.nemesis import Nemesis
 from tests.sim.oracles import Oracles, Policy, Violation
-from tests.sim.verbs import Operator
+from tests.sim.processes import SimProc
+from tests.sim.repo import SimRepo
+from tests.sim.tmux import SimSession
+from tests.sim.verb_oracles import VerbOracles
+from tests.sim.verbs import Sent, SimHost, Verb, words_for
+from tests.sim.work import Work
 
 DAY = 86_400.0
+NEEDS_A_PERSON = frozenset({Mood.ASK, Mood.AUTH, Mood.DIALOG})
 STORM = 0.7  # the share of a run in which faults strike
 TICK_COST = 0.004
+AGAIN_S = 3_600.0
+CRON_S = 60.0  # how often `ensure` looks whether a watchdog is wanted and missing
+DESIRED = f"{LOG_DIR}/state/desired.json"
 SPINS = 2_000  # ticks within one simulated second that are no longer work
+WORKERS = (
+    Declared(BUILDER, kind="loop", role=BUILDER, resume=True),
+    Declared(ADVERSARY, kind="loop", role=ADVERSARY),
+    Declared(CLOSER, kind="task", watch="none", enabled=False),
+)
 # Ordinary days, and nights in which an hour is missing or comes twice.
 EPOCHS = (
     (1_784_100_000.0, "UTC"),
@@ -58,6 +83,9 @@ class Report:
     acts: Counter[str] = field(default_factory=Counter)
     struck: Counter[str] = field(default_factory=Counter)
     moods: Counter[str] = field(default_factory=Counter)
+    verbs: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)  # on record at the end, by type
+    golden: Golden = field(default_factory=Golden)
 
 
 def parsed(text: str, path: str) -> Fleet:
@@ -87,19 +115,11 @@ def seeded(seed: int) -> Iterator[None]:
         os.urandom = real
 
 
-class SimLock:
-    """The state lock: verbs wait for it, and nobody keeps it over a death."""
+class ClockOf:
+    """The clocks, and a way to wait that is the caller's own."""
 
-    def __init__(self) -> None:
-        self.depth = 0
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+    def __init__(self, clock: SimClock, sleep: Callable[[float], None]) -> None:
+        self.wall, self.mono, self.sleep = clock.wall, clock.mono, sleep
 
 
 class Simulation:
@@ -112,42 +132,71 @@ class Simulation:
         faults: tuple[Fault, ...] | None = None,
         agents: int = 10,
         declared: list[Declared] | None = None,
+        *,
+        loop: bool = False,
     ) -> None:
+        """With a loop: phases, gates and handoff over a simulated repository, and agents that report."""
         self.seed = seed
         self.end = hours * 3600.0
         rng = Random(f"{seed}/world")
         epoch, zone = rng.choice(EPOCHS)
         self.machine = Machine(seed, epoch=epoch + rng.uniform(0, 7200), zone=zone, temper=temper(seed))
         self.oracles = Oracles(self.machine, Policy())
-        declared = self._declare(rng, agents) if declared is None else declared
+        self.trace = WorldTrace()
+        self.machine.disk.seen = self.trace.note
+        self.machine.disk.written = self._on_written
+        self.machine.on_watchdog = self._on_watchdog_session
+        if declared is None:
+            declared = self._declare(rng, agents - len(WORKERS) if loop else agents, loop=loop)
+            declared += WORKERS if loop else ()
         self._prepare(declared)
+        self.work: Work | None = None
+        self.loop: LoopOracles | None = None
+        if loop:
+            repo = SimRepo(self.machine.disk, self.machine.clock.wall, self.machine.wake)
+            repo.prepare()
+            self.work = Work(repo, Random(f"{seed}/work"))
+            self.loop = LoopOracles(self.machine, self.oracles, self.work)
+            self.machine.clock.after(self.end * STORM / 3, self.loop.trigger)
+            self.machine.clock.after(AGAIN_S, self._begin_again)
+        self.children: SimChildren | None = None
         self.nemesis = Nemesis(self.machine, self.oracles, self, declared)
-        self.faults = schedule(seed, self.end * STORM) if faults is None else faults
-        self.lock = SimLock()
+        self.faults = schedule(seed, self.end * STORM, loop=loop) if faults is None else faults
+        self.lock = SimLock(self.machine.clock.mono)
+        self.verbs: list[Verb] = []
+        self.sent: list[Sent] = []
+        self.desired = Desired()
+        self.dog: SimProc | None = None  # the watchdog's process
+        self.dog_since = 0.0
+        self.dog_session: SimSession | None = None
+        self.told = False  # it was asked to end
+        self.deputy: Verb | None = None  # the verb that is the watchdog for a while
+        self.ticking = False
+        self.last_good = toml(declared)
+        self.said = VerbOracles(self.machine, self.oracles)
         self.report = Report(seed, hours)
         self.watchdog: Watchdog | None = None
         self.alive = False  # is there a watchdog process?
         self.revive_at = 1.5
-        self.touched: list[str] = []
         self.stopped_until = 0.0
         self.fleet = parsed(toml(declared), CONFIG)
         self._draw = Random(f"{seed}/draw")
-        self.operator = Operator(self.machine, self.world("operator"), self.fleet, self._later)
-        self.liveness = Liveness(self.machine, self.oracles, self.operator)
+        self.house = House(self.world(None), LOG_DIR)
+        self.liveness = Liveness(self.machine, self.oracles, self.house, self.sent)
         self._last_second = (-1, 0)
         self._marked: dict[str, Judgement] = {}
         self._rows: dict[str, Row] = {}
 
-    def _declare(self, rng: Random, agents: int) -> list[Declared]:
+    def _declare(self, rng: Random, agents: int, *, loop: bool) -> list[Declared]:
         declared = []
         for number in range(agents):
-            backend = ("clod", "clod", "opal", "plain")[number % 4]
+            backend = ("clod", REPORTING[number // 4 % 2][0] if loop else "clod", "opal", "plain")[number % 4]
             one = Declared(
                 f"a{number}",
                 backend,
                 watch=rng.choice(("heal+stall", "heal+stall", "heal", "none")) if number else "heal+stall",
                 account=rng.choice(("", "", "team")) if backend != "plain" else "",
-                resume=backend == "clod" and rng.random() < 0.5,
+                resume=backend in {"clod", "hook", "scribe"} and rng.random() < 0.5,
                 wake=rng.choice((0.0, 0.0, 3600.0)),
             )
             declared.append(one)
@@ -159,33 +208,54 @@ class Simulation:
         for one in declared:
             shared = accounts.setdefault(one.account or one.name, Account())
             self.machine.members[one.name] = Member(
-                one.name, one.backend, shared, watch=one.watch, resume=one.resume
+                one.name, one.backend, shared, watch=one.watch, resume=one.resume, kind=one.kind
             )
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
         self.machine.disk.put(CONFIG, toml(declared).encode(), 0o644)
         self.machine.disk.put(f"{PROJECT_DIR}/wake.md", b"Have a look whether anything is left to do.\n")
+        kickoff = b"You are the {role}. Phase {phase_id}: {plan}.\n"
+        self.machine.disk.put(f"{PROJECT_DIR}/prompts/kickoff.md", kickoff)
+        for role in (BUILDER, ADVERSARY):
+            self.machine.disk.put(f"{PROJECT_DIR}/prompts/{role}.md", f"Do as a {role} does.\n".encode())
+        for phase in PHASES:
+            self.machine.disk.put(f"{PROJECT_DIR}/plans/{phase}.md", b"Make it work.\n")
 
-    def world(self, actor: str) -> World:
-        """Ports for one supervisor or one verb."""
-        tmux, processes = self.machine.ports(self.project, self.oracles.on_act, self.oracles.on_signal)
+    def world(self, verb: Verb | None) -> World:
+        """Ports for one verb, or for the supervisor."""
+        wait = verb.sleep if verb is not None else self.machine.clock.sleep
+        tmux, processes = self.machine.ports(self.project, self._on_act, self._on_signal, wait)
+        who = verb or "watchdog"
         return World(
             tmux=tmux,
             processes=processes,
-            clock=self.machine.clock,
+            clock=ClockOf(self.machine.clock, wait),
             disk=self.machine.disk,
-            lock=self.lock,
+            lock=lambda: self.lock.taken(who, wait),
+            host=SimHost(verb, tmux) if verb is not None else None,
             draw=lambda: f"{self._draw.getrandbits(128):032x}",
             holds=self._holds,
-            preflight=lambda _fleet, agent: "bin is not there" if agent.name in self.machine.missing else "",
+            preflight=self._preflight,
             environ={"PATH": "/bin", "HOME": "/root"},
             zone=self.machine.zone,
-            point=self.machine.before if actor == "watchdog" else lambda _name: None,
+            point=self.machine.before,
         )
+
+    def _on_act(self, verb: str, session: SimSession | None, detail: str) -> None:
+        if verb != "listing":
+            self.trace.note(verb, session.name if session is not None else "", detail)
+        self.oracles.on_act(verb, session, detail)
+
+    def _on_signal(self, proc: SimProc, signum: int) -> None:
+        self.trace.note("signal", proc.agent, signum)
+        self.oracles.on_signal(proc, signum)
 
     @property
     def project(self) -> str:
         """The stamp of this project."""
         return parsed(toml([Declared("a0")]), CONFIG).project_id
+
+    def _preflight(self, _fleet: Fleet, agent: AgentSpec, _environ: Mapping[str, str]) -> str:
+        return "bin is not there" if agent.name in self.machine.missing else ""
 
     def _holds(self, hold: Hold) -> bool:
         proc = self.machine.table.by_pid.get(hold.pid)
@@ -196,7 +266,7 @@ class Simulation:
     def kill_watchdog(self, down_for: float) -> None:
         """SIGKILL, now; somebody starts it again later."""
         if self.alive:
-            self.alive = False
+            self._end_dog(signum=signals.SIGKILL)
             self.revive_at = self.machine.clock.t + down_for
         if self.machine.in_tick:
             raise Killed
@@ -216,48 +286,199 @@ class Simulation:
             due = clock.next_event()
             clock.advance_to(self.stopped_until if due is None else min(due, self.stopped_until))
 
-    def verb(self, name: str, agents: list[str], rng: Random) -> None:
-        """One of the operator's verbs."""
-        self.touched = agents
-        self._as_operator(lambda: getattr(self.operator, name)(agents, rng), agents)
+    def verb(self, name: str, agents: list[str], rng: Random, kill: int = 0) -> Verb:
+        """One of the operator's verbs, begun now; killed at that port call, if any."""
+        words = words_for(name, agents, rng, len(self.sent))
+        if words[0] == "send":
+            self.sent.append(Sent(agents[0], words[2]))
+        if name == "restart_fresh":
+            for member in (self.machine.members[n] for n in agents):
+                member.fresh = True
+        return self.type_words(words, agents, rng, kill=kill)
 
-    def _later(self, delay: float, step: Callable[[], None]) -> None:
-        agents = self.touched
-        self.machine.clock.after(delay, lambda: self._as_operator(step, agents))
+    def type_words(
+        self,
+        words: tuple[str, ...],
+        agents: list[str],
+        rng: Random,
+        *,
+        kill: int = 0,
+        then: Callable[[Verb], None] | None = None,
+    ) -> Verb:
+        """A command line."""
+        verb = Verb(self, words, tuple(agents), Random(rng.random()), kill, then)
+        self.verbs.append(verb)
+        self.said.begun(verb)
+        self._touch(verb)
+        verb.resume()
+        return verb
 
-    def _as_operator(self, step: Callable[[], None], agents: list[str]) -> None:
-        """Verbs wait for the state lock, as real ones do."""
-        if self.lock.depth:
-            self.touched = agents
-            self._later(0.2, step)
-            return
-        actor, self.machine.actor = self.machine.actor, "operator"
-        ticking, self.machine.in_tick = self.machine.in_tick, False
-        self.touched = agents
-        try:
-            step()
-        finally:
-            self.machine.actor, self.machine.in_tick = actor, ticking
-        for agent in agents:
+    def parsed(self, text: str) -> Fleet:
+        """A declaration, as a verb reads it."""
+        return parsed(text, CONFIG)
+
+    def _touch(self, verb: Verb) -> None:
+        for agent in verb.agents:
             self.oracles.excuses.touched[agent] = self.machine.clock.t
+
+    def on_verb_step(self, verb: Verb) -> None:
+        """It has done something, and waits now. What it holds is in its hands."""
+        if verb.name != "send" and not verb.let_go:
+            self._touch(verb)
+
+    def on_verb_over(self, verb: Verb) -> None:
+        """It has ended, one way or another."""
+        self.verbs.remove(verb)
+        self.on_verb_step(verb)
         self.machine.woken = True
+        self.report.verbs[verb.name if verb.code is not None else f"{verb.name} killed"] += 1
+        if verb.name == "send":
+            sent = next(s for s in self.sent if s.text == verb.words[2])
+            sent.delivered = verb.code == 0
+        self.said.over(verb)
+        if verb.then is not None and verb.code is not None:
+            verb.then(verb)
+
+    def on_verb_gone(self, verb: Verb) -> None:
+        """Its process is not there any more, and its locks with it."""
+        self.lock.drop(verb)
+        self.drop_lead(verb)
+
+    def lead(self, verb: Verb) -> None:
+        """A verb becomes the watchdog for a while."""
+        self.deputy, verb.is_watchdog = verb, True
+        self.machine.actor, self.oracles.looked = "watchdog", False
+        self.oracles.on_tick_begun()
+
+    def drop_lead(self, verb: Verb) -> None:
+        """And is it no more."""
+        if self.deputy is verb:
+            self.deputy, verb.is_watchdog = None, False
+
+    def holder(self) -> Held | None:
+        """Who runs the watchdog."""
+        path = f"{LOG_DIR}/state/watchdog.lock"
+        proc = self.deputy.proc if self.deputy is not None else self.dog
+        return Held(path, proc.pid, proc.start, self.dog_since) if proc is not None and proc.alive else None
+
+    def _on_written(self, path: str) -> None:
+        """What a wish is, the disk says."""
+        if path == DESIRED:
+            self.desired = Desired.from_json(json.loads(self.machine.disk.text(DESIRED))["data"])
+            self._learn_wishes()
+        elif path == INDEX and self.loop is not None:
+            self.loop.on_index(by_hand=self.machine.current is not None)
+
+    def _learn_wishes(self) -> None:
+        entries = self.desired.entries
+        for member in self.machine.members.values():
+            if (entry := entries.get(member.name)) is not None:
+                member.wish, member.until = str(entry.want), entry.until
+                member.paused, member.frozen = entry.paused, entry.frozen
+        held = {e.hold.pid for e in entries.values() if e.hold is not None}
+        for verb in self.verbs:
+            if verb.proc.pid in held:
+                verb.held = True
+            elif verb.held and not verb.let_go:
+                self._touch(verb)
+                verb.let_go = True
+
+    def on_host_signal(self, proc: SimProc, signum: int) -> None:
+        """A verb signals a process by its identity: only the watchdog, a deputy, or our tmux server."""
+        self.trace.note("signal", proc.name, signum)
+        server = self.machine.tmux.server
+        if server is not None and proc is server.proc:
+            self.oracles.excuses.server_lost = self.machine.clock.t
+        elif proc is not self.dog and all(proc is not v.proc for v in self.verbs):
+            self.oracles.fail("I30", f"signal {signum} to {proc.name} ({proc.pid}), which is not ours")
+
+    def _begin_again(self) -> None:
+        """A person looks every hour: a loop that is complete begins again, while the storm lasts."""
+        assert self.loop is not None
+        if self.machine.clock.t < self.end * STORM - AGAIN_S:
+            if self.loop.complete:
+                self.set_phase(0, Random(0))
+            self.machine.clock.after(AGAIN_S, self._begin_again)
+
+    def set_phase(self, index: int | None, rng: Random, kill: int = 0) -> None:
+        """`phase set`, or `phase next` where no index is given."""
+        assert self.loop is not None
+        here = PHASES.index(self.loop.phase) if self.loop.phase else len(PHASES)
+        to = index if index is not None else min(here + 1, len(PHASES))
+        words = ("phase", "next") if index is None else ("phase", "set", str(index))
+        self.loop.asked_for(to)
+        done = self.loop.answered
+        self.type_words(words, [w.name for w in WORKERS], rng, kill=kill, then=lambda _verb: done())
+
+    # -- the watchdog's process
+
+    def _on_watchdog_session(self, session: SimSession) -> None:
+        """`up` or `ensure` has made its session: it starts in it."""
+        self.dog_session = session
+        if not self.alive:
+            self.revive_at = self.machine.clock.t + 0.4
+
+    def _spawn_dog(self) -> None:
+        session = self.dog_session
+        shell = session.proc if session is not None and session.proc.alive else None
+        self.dog = self.machine.table.spawn("agents.py", shell)
+        self.dog.handler = self._on_dog_signal
+        self.dog.on_exit = lambda _code, _signum: self._dog_ended()
+        self.dog_since, self.told = self.machine.clock.wall(), False
+
+    def _on_dog_signal(self, signum: int) -> bool:
+        if signum == signals.SIGTERM:
+            self.told = self.machine.woken = True
+        return True
+
+    def _end_dog(self, code: int | None = None, signum: int | None = None) -> None:
+        dog, self.dog = self.dog, None
+        self.alive = False
+        if dog is not None:
+            dog.on_exit = None
+            self.machine.table.end(dog, code=code, signum=signum)
+
+    def _dog_ended(self) -> None:
+        """Somebody has killed it."""
+        self.dog, self.alive, self.stopped_until = None, False, 0.0
+        self.revive_at = self.machine.clock.t + 1.0
+        self.machine.doomed = self.ticking
+        self.lock.drop("watchdog")
+
+    def _wanted(self) -> bool:
+        """Would its shell, or `ensure`, start it again?"""
+        shell = self.dog_session is not None and self.dog_session.proc.alive and not self.told
+        return shell or any(e.want is Want.UP for e in self.desired.entries.values())
 
     def _open(self) -> None:
         self.machine.actor = "watchdog"
         self.oracles.looked = False
         self.oracles.on_tick_begun()
-        self.lock.depth = 0
-        self.watchdog = Watchdog(self.world("watchdog"), CONFIG, parsed)
-        self.machine.in_tick = True
+        self.lock.drop("watchdog")
+        if self.children is not None:
+            self.children.close()
+        govern = self._govern if self.work is not None else None
+        self.watchdog = Watchdog(self.world(None), CONFIG, parsed, govern=govern)
+        self._spawn_dog()
+        self.machine.in_tick = self.ticking = self.alive = True
+        self.machine.doomed = False
         try:
             refused = self.watchdog.open()
         except OSError:
             refused = "the disk"
         finally:
-            self.machine.in_tick = False
-        self.alive = not refused
-        if refused:
+            self.machine.in_tick = self.ticking = self.machine.doomed = False
+            self.lock.drop("watchdog")
+        if refused and self.alive:
+            self._end_dog(code=2)
             self.revive_at = self.machine.clock.t + 5.0
+
+    def _govern(self, world: World, house: House) -> LoopKeeper:
+        assert self.work is not None
+        machine = self.machine
+        rng = Random(f"{self.seed}/children/{machine.clock.t}")
+        self.children = SimChildren(machine.clock, rng, self.work.answer, machine.before, machine.wake)
+        return LoopKeeper(world, house, self.children)
 
     # -- time
 
@@ -275,47 +496,105 @@ class Simulation:
             self.report.failure = (
                 f"I35: the supervisor fell over (t={self.machine.clock.t:.2f})\n{traceback.format_exc()}"
             )
+        finally:
+            for verb in list(self.verbs):
+                verb.end()
+        self.report.golden, self.report.events = golden(self.machine.disk, self.trace)
         self.report.acts.update(self.oracles.acts)
         self.report.struck.update(self.nemesis.struck)
         self.report.moods.update(self.machine.moods)
         return self.report
 
     def _all(self) -> None:
-        self.verb("up", list(self.machine.members), Random(0))
+        self.verb("up_all", self._everyone(), Random(0))
         while self.machine.clock.t < self.end:
             self._step()
         self.liveness.at_the_end()
+        self.oracles.at_the_end()
+        if self.loop is not None:
+            self.loop.at_the_end(long=self.end >= DAY)
+
+    def _everyone(self) -> list[str]:
+        """Whom a bare `up` starts; the task at the end is the loop's to start."""
+        return [m.name for m in self.machine.members.values() if m.kind != "task"]
 
     def _peace(self) -> None:
         self.nemesis.peace()
         self.machine.temper.weights = dict(CALM)
         self.machine.temper.boot_death = self.machine.temper.not_found = 0.0
         self.stopped_until = 0.0
-        self.verb("make_peace", list(self.machine.members), Random(0))
+        if self.work is not None and self.loop is not None:
+            self.work.manners.make_peace()
+            self.machine.temper.work = min(self.machine.temper.work, 300.0)
+            self.loop.begin_peace()
+            self.loop.trigger()
+        self._make_peace()
         self.liveness.begin()
+
+    def _make_peace(self) -> None:
+        """Every terminal is closed; then everything is wanted, and every open question is answered."""
+        for verb in list(self.verbs):
+            verb.end()
+        everyone = self._everyone()
+
+        def up(_verb: Verb) -> None:
+            self.type_words(("up", "--no-wait"), everyone, Random(0))
+
+        self.type_words(("unpause", *everyone), everyone, Random(0), then=up)
+        for member in self.machine.members.values():
+            agent = member.agent
+            if agent is not None and agent.alive and agent.mood in NEEDS_A_PERSON:
+                agent.begin("answered by a person")
 
     def _step(self) -> None:
         clock = self.machine.clock
         if not self.alive:
-            self._until(max(clock.t, self.revive_at), heedless=True)
-            if not self.alive:
-                try:
-                    self._open()
-                except Killed:
-                    self.machine.in_tick = False
+            self._without()
             return
         delay = self._tick()
-        if self.alive:
-            self._until(clock.t + delay, heedless=False)
+        if self.alive and not self.told:
+            self._until(clock.t + delay)
             self._until_continued()
+        if self.alive and self.told:
+            self._farewell()
 
-    def _until(self, t: float, *, heedless: bool) -> None:
+    def _without(self) -> None:
+        """No watchdog: until somebody starts one."""
+        clock = self.machine.clock
+        while clock.t < self.revive_at:
+            due = clock.next_event()
+            clock.advance_to(min(self.revive_at, self.end) if due is None else min(due, self.revive_at))
+            if clock.t >= self.end:
+                return
+        if self.holder() is not None or not self._wanted():
+            self.revive_at = clock.t + (1.0 if self.holder() is not None else CRON_S)
+            return
+        try:
+            self._open()
+        except Killed:
+            self.machine.in_tick = False
+
+    def _farewell(self) -> None:
+        """It was asked to end, and ends in order."""
+        assert self.watchdog is not None
+        self.machine.actor, self.machine.in_tick, self.ticking = "watchdog", True, True
+        try:
+            self.watchdog.close("told to")
+        except (OSError, StoreError, Killed):
+            pass
+        finally:
+            self.machine.in_tick = self.ticking = self.machine.doomed = False
+            self.lock.drop("watchdog")
+        self._end_dog(code=0)
+        self.revive_at = self.machine.clock.t + CRON_S
+
+    def _until(self, t: float) -> None:
         """Let time pass to `t`, or to the first thing that wakes the watchdog."""
         clock, machine = self.machine.clock, self.machine
         machine.woken = False
         while (due := clock.next_event()) is not None and due <= t:
             clock.advance_to(due)
-            if not heedless and (machine.woken or not self.alive):
+            if machine.woken or not self.alive:
                 return
         clock.advance_to(t)
 
@@ -323,7 +602,7 @@ class Simulation:
         machine, watchdog = self.machine, self.watchdog
         assert watchdog is not None
         machine.clock.advance_to(machine.clock.t + TICK_COST)
-        machine.actor, machine.in_tick = "watchdog", True
+        machine.actor, machine.in_tick, self.ticking = "watchdog", True, True
         self.oracles.on_tick_begun()
         self.report.ticks += 1
         self._spins()
@@ -332,10 +611,12 @@ class Simulation:
         except Killed:
             return 0.0
         finally:
-            machine.in_tick = False
-            self.lock.depth = 0
+            machine.in_tick = self.ticking = machine.doomed = False
+            self.lock.drop("watchdog")
         self._mark(watchdog)
         self.oracles.on_tick_over()
+        if self.loop is not None:
+            self.loop.on_tick_over()
         self.liveness.look()
         return delay
 
@@ -355,3 +636,8 @@ class Simulation:
                 was, self._rows[name] = self._rows.get(name, row), row
                 if was.state != row.state:
                     self.report.edges[was.state, row.state] += 1
+
+
+def run_seed(seed: int, hours: float, loop: bool) -> Report:
+    """One seed; where any process of a pool finds it, however that was started."""
+    return Simulation(seed, hours, loop=loop).run()

@@ -32,7 +32,7 @@ def scene(*faults: Fault, seed: int = 3) -> Simulation:
     clock.after(EVENTFUL + 2, lambda: life("a1", "_to_wedge"))
     clock.after(EVENTFUL + 3, lambda: life("a2", "_to_done"))
     for number, name in enumerate(("a0", "a1", "a2", "a0")):
-        clock.after(EVENTFUL + 5 + 20 * number, lambda n=name: sim.verb("send", [n], Random(n)))
+        clock.after(EVENTFUL + 5 + 20 * number, lambda n=name: sim.verb("send_patiently", [n], Random(n)))
     clock.after(EVENTFUL + 90, lambda: sim.verb("down", ["a1"], Random(1)))
     clock.after(EVENTFUL + 130, lambda: sim.verb("up", ["a1"], Random(1)))
     return sim
@@ -61,6 +61,7 @@ def test_a_watchdog_killed_at_any_port_call_loses_and_repeats_nothing(offset):
         assert failure == "", f"killed at port call {call}: {failure}"
 
 
+@pytest.mark.long
 @pytest.mark.sim
 @pytest.mark.parametrize(
     "kind", ["disk_error", "tmux_partial", "server_kill", "server_hang", "reboot", "agent_kill"]
@@ -81,6 +82,7 @@ def test_a_kill_in_the_recovery_from_a_kill_is_survived():
         assert failure == "", f"killed at port calls {calls}: {failure}"
 
 
+@pytest.mark.long
 @pytest.mark.sim
 def test_a_down_at_any_port_call_wins():
     """I25: whatever the watchdog is about to do to a dead agent, it is not brought back."""

@@ -10,7 +10,7 @@ from tests.sim.simulation import Simulation, seeded
 
 def running(sim):
     """A minute into its life."""
-    sim.verb("up", list(sim.machine.members), Random(0))
+    sim.verb("up_all", list(sim.machine.members), Random(0))
     while sim.machine.clock.t < 60.0:
         sim._step()
     return sim.watchdog

@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from tests.sim.agents import Mood, SimAgent
-from tests.sim.declared import Declared
+from tests.sim.declared import LOG_DIR, Declared
+from tests.sim.machine import transcript_of
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
 
@@ -44,6 +45,22 @@ def test_a_silent_tool_of_the_second_hour_is_left_to_work(load):  # I16
     at(sim, 5400, build)
     told(sim)
     assert lives(sim) == 1
+
+
+@pytest.mark.parametrize("lasted", [1290.0, 1495.0, 1700.0])
+def test_a_tool_that_ended_between_two_looks_was_work_until_then(lasted):  # I16, I23
+    sim = story(Declared("a"), hours=2.0)
+
+    def build() -> None:
+        one = agent(sim, "a")
+        one.enter(Mood.SILENT, "@ waiting for the build")
+        child = sim.machine.table.spawn("cc1", one.proc)
+        sim.machine.table.set_load(child, 0.9)
+        child.on_exit = lambda _code, _signum: one._then(150.0, one._turn_ended)
+        one._then(lasted, lambda: sim.machine.table.end(child, code=0))
+
+    at(sim, 1500, build)
+    told(sim)
 
 
 def test_a_wall_clock_set_while_nobody_watched_makes_nobody_older():  # I23
@@ -141,7 +158,7 @@ def test_the_limit_of_an_agent_that_nobody_watches_is_its_accounts_all_the_same(
 
     at(sim, 300, limited)
     at(sim, 310, lambda: agent(sim, "b")._to_done())
-    at(sim, 900, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 900, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     told(sim)
     assert agent(sim, "b").mood is Mood.WORK
     assert agent(sim, "a").received, "after the window a person is heard again"
@@ -271,7 +288,7 @@ def test_what_a_person_says_at_the_end_of_a_window_does_not_wait_behind_a_wake()
         one.limit()
 
     at(sim, 1900, limited)  # the wake of the thirtieth minute still waits: it was at work
-    at(sim, 2100, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 2100, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     moods = []
     at(sim, 2700, lambda: moods.append(agent(sim, "a").mood))
     told(sim)
@@ -295,7 +312,7 @@ def test_what_a_person_says_at_the_end_of_a_window_is_its_probe(reset):  # I5
             sim.verb("reset", ["a"], Random(1))
 
     at(sim, 300, limited)
-    at(sim, 450, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 450, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     at(sim, 640, lambda: agent(sim, "a").human_types("please also look at"))  # a probe would wait for that
     at(sim, 740, lambda: setattr(agent(sim, "a"), "rng", Random(1)))  # it thinks better of it
     at(sim, 740, lambda: agent(sim, "a").human_finishes())
@@ -306,18 +323,18 @@ def test_what_a_person_says_at_the_end_of_a_window_is_its_probe(reset):  # I5
 
 def test_a_paste_that_a_hung_server_carries_out_late_is_not_typed_again():  # I11 I39
     sim = story(Declared("a"))
-    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 200, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     at(sim, 200, lambda: sim.machine.arm(12, sim.machine.tmux.hang))
     at(sim, 260, sim.machine.tmux.unhang)
     told(sim)
-    assert [t for t in agent(sim, "a").received if t.startswith("note")] in ([], ["note 0 for a: 140891"])
+    assert [t for t in agent(sim, "a").received if t.startswith("note")] in ([], ["note 0 for a"])
 
 
 @pytest.mark.parametrize("call", range(1, 40, 3))
 def test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for(call):  # I12
     sim = story(Declared("a", watch="heal"))
     at(sim, 100, lambda: agent(sim, "a")._to_done())
-    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 200, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     at(sim, 200, lambda: sim.machine.arm(call, lambda: agent(sim, "a").human_types("please also look at")))
     told(sim)
 
@@ -336,7 +353,7 @@ def test_children_of_a_run_that_only_a_verb_knew_are_gone_before_the_next_one(ab
 def test_a_message_for_the_dead_does_not_make_the_watchdog_spin():  # I50
     sim = story(Declared("a", watch="none"), Declared("b"))
     at(sim, 100, lambda: agent(sim, "a").die(code=1))
-    at(sim, 200, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 200, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     report = sim.run()
     assert report.ticks < 1000
 
@@ -344,7 +361,7 @@ def test_a_message_for_the_dead_does_not_make_the_watchdog_spin():  # I50
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EIO])
 def test_a_disk_that_refuses_for_minutes_ends_no_tick_and_loses_no_agent(code):  # I35
     sim = story(Declared("a"), Declared("b"))
-    at(sim, 299, lambda: sim.verb("send", ["a"], Random(1)))
+    at(sim, 299, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     at(sim, 300, lambda: setattr(sim.machine.disk, "fault", code))
     at(sim, 400, lambda: agent(sim, "b").die(signum=9))
     at(sim, 900, lambda: setattr(sim.machine.disk, "fault", 0))
@@ -431,6 +448,72 @@ def test_an_end_that_a_full_disk_kept_off_the_record_is_no_second_proof_against_
     told(sim)
     assert lives(sim) == 3
     assert agent(sim, "a").resumed
+
+
+def test_a_life_that_nobody_watched_is_no_proof_against_its_conversation():  # I18
+    sim = story(Declared("a", resume=True))
+    at(sim, 100, lambda: sim.stop_watchdog(1200.0))
+    at(sim, 200, lambda: sim.verb("restart", ["a"], Random(1)))
+    at(sim, 1299, lambda: setattr(sim.machine.temper, "boot_death", 1.0))
+    at(sim, 1299, lambda: agent(sim, "a").die(signum=9))
+
+    def only_the_next_one() -> None:
+        if lives(sim) == 3 and not agent(sim, "a").alive:
+            sim.machine.temper.boot_death = 0.0
+        else:
+            sim.machine.clock.after(0.1, only_the_next_one)
+
+    at(sim, 1299, only_the_next_one)
+    told(sim)
+    assert lives(sim) == 4
+    assert agent(sim, "a").resumed
+
+
+def test_children_of_a_frozen_agent_that_died_are_let_go_with_it():  # I25 I29
+    sim = story(Declared("a", watch="none"))
+
+    def child() -> None:
+        one = agent(sim, "a")
+        helper = sim.machine.table.spawn("helper", one.proc)
+        helper.sid, helper.handler = helper.pid, lambda _signum: True
+
+    at(sim, 100, child)
+    at(sim, 200, lambda: sim.verb("freeze", ["a"], Random(1)))
+    at(sim, 300, lambda: agent(sim, "a").die(signum=9))
+    at(sim, 400, lambda: sim.verb("thaw", ["a"], Random(1)))
+    told(sim)
+
+
+def test_a_transcript_is_heard_and_one_that_cannot_be_read_costs_only_itself():  # I16 I35
+    sim = story(Declared("a", "scribe"))
+    path, heard = [], []
+
+    def break_it() -> None:
+        path.append(transcript_of(agent(sim, "a")))
+        heard.append(sim.watchdog.ears._ears["sim-a"].offsets.get(path[0], 0))
+        sim.machine.disk.unlink(path[0])
+        sim.machine.disk.dirs.add(path[0])
+
+    at(sim, 200, break_it)
+    at(sim, 800, lambda: sim.machine.disk.dirs.discard(path[0]))
+    at(sim, 900, lambda: agent(sim, "a")._to_done())
+    at(sim, 1000, lambda: heard.append(sim.watchdog.ears._ears["sim-a"].heard))
+    told(sim)
+    assert heard[0] > 0
+    assert (heard[1].working, heard[1].source) == (False, "transcript")
+    assert "signal.unreadable" in sim.machine.disk.text(f"{LOG_DIR}/events.jsonl")
+
+
+def test_a_full_disk_that_has_room_again_is_no_trouble_any_more():  # I35
+    sim = story(Declared("a"))
+    troubles = []
+    at(sim, 300, lambda: agent(sim, "a")._to_done())
+    at(sim, 500, lambda: setattr(sim.machine.disk, "fault", errno.ENOSPC))
+    at(sim, 700, lambda: agent(sim, "a").begin("more work"))
+    at(sim, 900, lambda: setattr(sim.machine.disk, "fault", 0))
+    at(sim, 1000, lambda: troubles.append(sim.watchdog.trouble.now))
+    told(sim)
+    assert troubles == [""]
 
 
 def test_a_crash_loop_is_slowed_down_and_forgiven_by_a_reset():  # I21

@@ -8,14 +8,16 @@ import sys
 
 import pytest
 
+from tests.sim.simulation import Simulation
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 @pytest.mark.sim
-@pytest.mark.slow
-def test_forty_days_keep_every_promise():
+def test_days_keep_every_promise():
+    """A few; the longer run takes many, and asks that everything happened in them."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.sim", "--seeds", "40", "--hours", "24"],
+        [sys.executable, "-m", "tests.sim", "--seeds", "3", "--hours", "24", "--no-marks"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -25,8 +27,24 @@ def test_forty_days_keep_every_promise():
 
 
 @pytest.mark.sim
+def test_hours_with_a_loop_keep_every_promise():
+    report = Simulation(3, 5.0, loop=True).run()
+    assert report.failure == ""
+    assert report.rules["turnover"]
+
+
+@pytest.mark.sim
 def test_a_seed_runs_the_same_twice():
     command = [sys.executable, "-m", "tests.sim", "--seeds", "1", "--first", "7", "--hours", "3", "--trace"]
     first, second = (subprocess.run(command, cwd=ROOT, capture_output=True, check=True) for _ in range(2))
     assert first.stdout.splitlines()[0].startswith(b"Report(seed=7")
     assert first.stdout.splitlines()[0] == second.stdout.splitlines()[0]
+
+
+@pytest.mark.sim
+@pytest.mark.long
+def test_seeds_are_what_they_were():
+    """A few of the goldens; `python -m tests.sim --goldens` compares all, and `--renew` writes them anew."""
+    command = [sys.executable, "-m", "tests.sim", "--goldens", "--seeds", "4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

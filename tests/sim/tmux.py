@@ -8,12 +8,15 @@ else, and people who rename, kill and type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
+from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
-from fleet.world.ports import Launch, Unavailable
+from fleet.core.words import Outcome
+from fleet.world.ports import Inherited, Launch, Unavailable
+from fleet.world.speaker import Silent
 from tests.sim.clock import SimClock
 from tests.sim.processes import ProcessTable, SimProc
 
@@ -44,6 +47,7 @@ class SimSession:
         "dead",
         "exit_code",
         "exit_signal",
+        "given",
         "in_mode",
         "name",
         "pane",
@@ -64,6 +68,7 @@ class SimSession:
         self.pid = proc.pid
         self.run = ""
         self.project = ""  # empty: not made by us
+        self.given: Mapping[str, str] = {}  # variables
         self.created = created
         self.activity = created
         self.dead = False
@@ -117,28 +122,30 @@ class TmuxMachine:
         if self.server is None:
             proc = self.table.spawn("tmux: server", session_leader=True)
             self.server = SimServer(ServerId(proc.pid, int(self.clock.wall())), proc)
+            proc.on_exit = lambda _code, _signum: self._server_ended(proc)
         return self.server
 
     def open(self, name: str, comm: str) -> SimSession:
         """A new session with one process in it."""
         server = self.found()
         proc = self.table.spawn(comm, server.proc, session_leader=True)
-        proc.sid, proc.foreground, proc.run, proc.owner = proc.pid, True, "", "user"
+        proc.sid, proc.run, proc.owner = proc.pid, "", "user"
         session = SimSession(name, f"%{server.panes}", proc, self.clock.wall())
         server.panes += 1
         server.sessions[name] = session
         proc.on_exit = lambda code, signum: self._pane_died(session, code, signum)
         return session
 
-    def launch(self, launch: Launch, project: str) -> str:
+    def launch(self, launch: Launch, project: str) -> Result:
         """What create does for one session."""
         if launch.session in self.found().sessions:
-            return "exists"
+            return Result(Outcome.EXISTS)
         session = self.open(launch.session, "sh")
         session.run, session.project = launch.run, project
+        session.given = {**launch.env, "AO_RUN_ID": launch.run}
         session.proc.run, session.proc.owner = launch.run, "ours"
         session.program = self._program(session, launch)
-        return ""
+        return Result(Outcome.DONE)
 
     def _pane_died(self, session: SimSession, code: int | None, signum: int | None) -> None:
         session.dead = True
@@ -164,6 +171,10 @@ class TmuxMachine:
             session.name = name
             self.server.sessions[name] = session
 
+    def _server_ended(self, proc: SimProc) -> None:
+        if self.server is not None and self.server.proc is proc:
+            self.kill_server()
+
     def kill_server(self) -> None:
         """Every terminal hangs up at once; whoever shrugs that off lives on."""
         server, self.server = self.server, None
@@ -179,12 +190,12 @@ class TmuxMachine:
     def hang(self) -> None:
         """SIGSTOP: clients wait for ever."""
         if self.server is not None:
-            self.server.hung = True
+            self.server.hung = self.server.proc.stopped = True
 
     def unhang(self) -> None:
         """SIGCONT: what clients had asked for happens now, though they are long gone."""
         if self.server is not None and self.server.hung:
-            self.server.hung = False
+            self.server.hung = self.server.proc.stopped = False
             waiting, self.server.waiting = self.server.waiting, []
             self.late = True
             for command in waiting:
@@ -202,11 +213,14 @@ class SimTmux:
         before: Callable[[str], None],
         on_act: Callable[[str, SimSession | None, str], None],
         cut_short: Callable[[], bool] = lambda: False,
+        wait: Callable[[float], None] | None = None,
     ) -> None:
         self._machine = machine
         self._cut_short = cut_short
         self._project = project
         self._before = before
+        self._wait = wait or machine.clock.sleep
+        self._given: dict[str, Mapping[str, str]] = {}  # by session, as last asked for
         self._on_act = on_act  # (verb, session as it truly is or None, detail): told before it happens
 
     def listing(self) -> Listing:
@@ -237,15 +251,21 @@ class SimTmux:
             if ref.server == server.ident and (program := getattr(there.get(ref.pane), "program", None))
         }
 
-    def create(self, launches: Sequence[Launch]) -> dict[str, str]:
+    def create(self, launches: Sequence[Launch]) -> dict[str, Result]:
         """Make them; a taken name says so."""
         self._ask("tmux.create", lambda: self._create(launches))
         return self._create(launches)
 
-    def remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:
+    def remove(self, refs: Sequence[PaneRef], *, keeping: bool = False) -> dict[str, str]:
         """End them, each only if it still is what we saw."""
         self._ask("tmux.remove", lambda: self._remove(refs))
+        if keeping:
+            self._note([ref.session for ref in refs])
         return self._remove(refs)
+
+    def _note(self, sessions: Sequence[str]) -> None:
+        there = self._machine.server.sessions if self._machine.server is not None else {}
+        self._given.update((s, there[s].given) for s in sessions if s in there)
 
     def paste(self, ref: PaneRef, text: str) -> str:
         """Type it, if somebody is there to read it."""
@@ -257,9 +277,13 @@ class SimTmux:
         self._ask("tmux.press", lambda: self._type(ref, "", keys))
         return self._type(ref, "", keys)
 
-    def environment_names(self) -> frozenset[str]:
+    def log_again(self, sessions: Sequence[str]) -> None:
+        """Nobody logs here."""
+
+    def inherited(self, sessions: Sequence[str] = ()) -> Inherited:
         """A server of ours was founded with nothing that a pane may not have."""
-        return frozenset()
+        self._note(sessions)
+        return Inherited(frozenset(), {s: self._given[s] for s in sessions if s in self._given})
 
     def reap(self) -> None:
         """Statuses that were missed are filled in."""
@@ -271,23 +295,40 @@ class SimTmux:
     def close(self) -> None:
         """Nothing is held."""
 
+    path = "/tmp/tmux-0/ao-sim"
+    is_users = False
+
+    def stranger(self, session: str) -> tuple[int, str]:
+        """No other fleet is on this server."""
+        self._ask("tmux.stranger")
+        found = self._machine.server.sessions.get(session) if self._machine.server is not None else None
+        return (found.pid, "") if found is not None and not found.dead else (0, "")
+
+    def retire(self) -> None:
+        """A server without sessions ends."""
+        self._ask("tmux.retire")
+        server = self._machine.server
+        if server is not None and not server.sessions:
+            self._on_act("retire", None, "")
+            self._machine.kill_server()
+
     def _ask(self, site: str, late: Callable[[], object] | None = None) -> None:
         self._before(site)
         server = self._machine.server
         if server is not None and server.hung:
             if late is not None:
                 server.waiting.append(lambda: late() and None)
-            self._machine.clock.advance_to(self._machine.clock.t + CLIENT_TIMEOUT)
-            raise Unavailable(f"{site}: tmux did not answer within {CLIENT_TIMEOUT:.0f} s")
+            self._wait(CLIENT_TIMEOUT)
+            raise Silent(f"{site}: tmux did not answer within {CLIENT_TIMEOUT:.0f} s")
         if self._cut_short():
             raise Unavailable(f"{site}: the answer of tmux ended early")
 
-    def _create(self, launches: Sequence[Launch]) -> dict[str, str]:
+    def _create(self, launches: Sequence[Launch]) -> dict[str, Result]:
         answers = {}
         for launch in launches:
             self._on_act("create", None, launch.session)
             answers[launch.session] = self._machine.launch(launch, self._project)
-            self._on_act("created", self._named(launch.session), answers[launch.session])
+            self._on_act("created", self._named(launch.session), answers[launch.session].outcome)
         return answers
 
     def _remove(self, refs: Sequence[PaneRef]) -> dict[str, str]:

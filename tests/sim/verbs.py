@@ -1,32 +1,40 @@
-"""The operator at the keyboard: what the verbs do, step by step, while the watchdog goes on around them.
+"""The operator at the keyboard: the real verbs, over simulated ports, while the watchdog goes on around them.
 
-A verb writes its intent and a hold first, works for some seconds, and lets go. It may fail half-way (a disk
-that refuses, a tmux that hangs) or be killed; a hold ends with its process.
+A verb is a process with a fiber. It blocks where the real one does (a wait, a lock, a tmux that hangs), gives
+way at some of its port calls, and may be killed at any of them: then no port answers it any more, so that
+nothing of what it would have done on its way out happens.
 """
 
 from __future__ import annotations
 
-import signal as signals
-from collections.abc import Callable
+import io as streams
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
 
-from fleet.core.desired import Hold, Want
-from fleet.core.model import AgentSpec, Fleet, ServiceSpec
-from fleet.journal.store import StoreError
-from fleet.world.perform import Order, Performer
-from fleet.world.ports import Unavailable
-from fleet.world.records import Records
-from fleet.world.world import House, World
-from tests.sim.agents import Mood
-from tests.sim.declared import LOG_DIR, SERVICE
-from tests.sim.machine import Machine
-from tests.sim.processes import SimProc
+from fleet.cli.common import Desk, Io
+from fleet.cli.main import parse as parse_words
+from fleet.cli.main import told
+from fleet.config import ConfigError
+from fleet.core.seen import Listing, Proc
+from fleet.journal.locks import Held
+from fleet.world.descriptors import Allowance
+from fleet.world.operator import Operator
+from tests.sim.declared import CONFIG
+from tests.sim.fiber import Fiber
+from tests.sim.machine import Killed, Machine
+from tests.sim.oracles import Violation
+from tests.sim.tmux import SimTmux
 
-NEEDS_A_PERSON = frozenset({Mood.ASK, Mood.AUTH, Mood.DIALOG})
-REFUSED = (OSError, StoreError, Unavailable)
-SOFT_STOP = 5.0
+if TYPE_CHECKING:
+    from fleet.core.model import Fleet
+    from tests.sim.simulation import Simulation
+
+GIVES_WAY = 0.1  # the share of its port calls at which others get a turn
+FAULT = "a fault of this program"  # what `agents.py` says of an exception that nobody expected
 
 
 @dataclass
@@ -35,173 +43,255 @@ class Sent:
 
     agent: str
     text: str
-    at: float
+    delivered: bool = False  # by the word of the verb
 
 
-class Operator:
-    """A person with a shell in the project. `later` runs a step as the operator, when the state is free."""
+@dataclass
+class Verb:
+    """One command, from its first word to its exit code; none if it was killed."""
 
-    def __init__(
-        self, machine: Machine, world: World, fleet: Fleet, later: Callable[[float, Callable[[], None]], None]
-    ) -> None:
-        self.machine = machine
-        self.world = world
-        self.fleet = fleet
-        self.later = later
-        self.house = House(world, LOG_DIR)
-        self.records = Records(world, self.house)
-        self.performer = Performer(world, self.house, self.records)
-        self.sent: dict[str, Sent] = {}
+    sim: Simulation
+    words: tuple[str, ...]
+    agents: tuple[str, ...]
+    rng: Random
+    kill: int = 0  # the port call at which it is killed
+    then: Callable[[Verb], None] | None = None
+    code: int | None = None
+    out: streams.StringIO = field(default_factory=streams.StringIO)
+    err: streams.StringIO = field(default_factory=streams.StringIO)
+    calls: int = 0
+    runs: dict[str, str] = field(default_factory=dict)  # of its agents, as it began
+    held: bool = False  # it holds its agents
+    let_go: bool = False  # it did, and does not any more
 
-    # -- intent
+    def __post_init__(self) -> None:
+        self.machine = self.sim.machine
+        self.proc = self.machine.table.spawn("agents.py")
+        self.proc.on_exit = lambda _code, _signum: self.sim.on_verb_gone(self)
+        self.began = self.machine.clock.t
+        self.is_watchdog = False  # it holds the watchdog's lock
+        self.fiber = Fiber(self._run)
 
-    def _wish(self, agents: list[str], **changes: object) -> bool:
-        """Intent first. On a disk that refuses, a verb fails loudly and nothing is done."""
-        try:
-            self.world.disk.make_dir(self.house.state_dir)
-            self.house.desired.update(lambda d: d.set(agents, **changes))
-        except REFUSED:
-            return False
-        for member in (self.machine.members[n] for n in agents if n in self.machine.members):
-            member.wish = str(changes.get("want", member.wish))
-            member.paused = bool(changes.get("paused", member.paused))
-            member.frozen = bool(changes.get("frozen", member.frozen))
-        return True
+    @property
+    def name(self) -> str:
+        """Which one."""
+        return self.words[0]
 
-    def _hold(self, agents: list[str], why: str, want: Want) -> SimProc | None:
-        shell = self.machine.table.spawn("agents.py")
-        hold = Hold(shell.pid, shell.start, self.machine.clock.wall() + 120, why)
-        changes: dict[str, object] = {"hold": hold, "want": want}
-        if want is Want.UP:
-            changes |= {"paused": False, "frozen": False}
-        if self._wish(agents, **changes):
-            return shell
-        self.machine.table.end(shell, code=1)
-        return None
+    # -- its life
 
-    def _let_go(self, agents: list[str], shell: SimProc) -> None:
-        self._wish(agents, hold=None)
-        self.machine.table.end(shell, code=0)
-
-    # -- the verbs
-
-    def up(self, agents: list[str], rng: Random) -> None:
-        """Start what does not run; what runs is left alone."""
-        names = [*agents, SERVICE] if len(agents) > 1 else agents
-        shell = self._hold(names, "up", Want.UP)
-        if shell is not None:
-            self._pardon(agents)
-            self._signal(agents, signals.SIGCONT)
-            self.later(rng.uniform(0.05, 1.0), lambda: self._start_and_go(names, shell))
-
-    def down(self, agents: list[str], rng: Random) -> None:
-        """Stop the process sets, take the sessions away."""
-        shell = self._hold(agents, "down", Want.DOWN)
-        if shell is not None:
-            self._stop(agents, shell, rng, lambda: self._let_go(agents, shell))
-
-    def restart(self, agents: list[str], rng: Random) -> None:
-        """Both, one after the other."""
-        shell = self._hold(agents, "restart", Want.UP)
-        if shell is not None:
-            self._pardon(agents)
-            self._stop(agents, shell, rng, lambda: self._start_and_go(agents, shell))
-
-    def pause(self, agents: list[str], _rng: Random) -> None:
-        """Supervised, but nothing is done to it."""
-        self._wish(agents, paused=True)
-
-    def unpause(self, agents: list[str], _rng: Random) -> None:
-        """As before."""
-        self._wish(agents, paused=False)
-
-    def freeze(self, agents: list[str], _rng: Random) -> None:
-        """Stop the process set in place."""
-        if self._wish(agents, paused=True, frozen=True):
-            self._signal(agents, signals.SIGSTOP)
-
-    def thaw(self, agents: list[str], _rng: Random) -> None:
-        """Let it go on."""
-        self._signal(agents, signals.SIGCONT)
-        self._wish(agents, paused=False, frozen=False)
-
-    def reset(self, agents: list[str], _rng: Random) -> None:
-        """Forget every tally and verdict."""
-        self._pardon(agents)
-
-    def send(self, agents: list[str], rng: Random) -> None:
-        """Say something to an agent; each text is its own."""
-        for name in agents:
-            text = f"note {len(self.sent)} for {name}: {rng.randrange(10**6)}"
-            asked = self._ask("send", name, {"text": text})
-            if asked:
-                self.sent[asked] = Sent(name, text, self.machine.clock.t)
-
-    def make_peace(self, agents: list[str], rng: Random) -> None:
-        """Everything wanted, nothing held back, every open question answered."""
-        self.thaw(agents, rng)
-        self.up(agents, rng)
-        for member in self.machine.members.values():
-            agent = member.agent
-            if agent is not None and agent.alive and agent.mood in NEEDS_A_PERSON:
-                agent.begin("answered by a person")
-
-    # -- steps
-
-    def _start_and_go(self, names: list[str], shell: SimProc) -> None:
-        if not shell.alive:
+    def resume(self) -> None:
+        """It is its turn."""
+        if self.fiber.over:
             return
-        with suppress(*REFUSED):  # a verb says so loudly; the watchdog sees what is wanted and goes on
-            self._start(names)
-        self._let_go(names, shell)
-
-    def _start(self, names: list[str]) -> None:
-        listed = self.world.tmux.listing().panes
-        panes, runs = {p.ref.session: p for p in listed}, {p.ref.run: p for p in listed}
-        orders = []
-        for spec in self._specs(names):
-            run = self.records.run(spec.session)
-            pane = panes.get(spec.session) or (runs.get(run.id) if run is not None else None)
-            if pane is not None and not pane.dead:
-                continue
-            for proc in self._lives(spec.name):
-                self.machine.table.kill(proc, signals.SIGKILL)
-            orders.append(Order(spec, "up", pane.ref if pane else None))
-        self.performer.start(self.fleet, orders, lambda _name: True)
-
-    def _stop(self, names: list[str], shell: SimProc, rng: Random, then: Callable[[], None]) -> None:
-        self._signal(names, signals.SIGTERM)
-        if rng.random() < 0.1:  # the person closes the terminal: the verb is gone, its hold with it
-            self.later(1.0, lambda: self.machine.table.end(shell, signum=1))
-        self.later(SOFT_STOP, lambda: self._force(names, shell, then))
-
-    def _force(self, names: list[str], shell: SimProc, then: Callable[[], None]) -> None:
-        if not shell.alive:
-            return
-        self._signal(names, signals.SIGKILL)
-        sessions = {s.session for s in self._specs(names)}
-        with suppress(*REFUSED):
-            panes = self.world.tmux.listing().panes
-            self.world.tmux.remove([p.ref for p in panes if p.ref.session in sessions])
-        then()
-
-    def _specs(self, names: list[str]) -> list[AgentSpec | ServiceSpec]:
-        return [s for s in (*self.fleet.agents, *self.fleet.services) if s.name in names]
-
-    def _lives(self, name: str) -> list[SimProc]:
-        return [p for p in self.machine.table.by_pid.values() if p.agent == name and p.owner == "ours"]
-
-    def _signal(self, agents: list[str], signum: int) -> None:
-        for name in agents:
-            for proc in self._lives(name):
-                self.machine.table.kill(proc, signum)
-
-    def _pardon(self, agents: list[str]) -> None:
-        for name in agents:
-            self._ask("reset", name)
-
-    def _ask(self, kind: str, agent: str, args: dict[str, str] | None = None) -> str:
+        machine = self.machine
+        before = machine.actor, machine.in_tick, machine.current
+        machine.actor, machine.in_tick, machine.current = self.actor, False, self
         try:
-            return self.house.requests.submit(kind, agent, args)
-        except REFUSED:
-            return ""
+            self.fiber.resume()
+        finally:
+            machine.actor, machine.in_tick, machine.current = before
+        if self.fiber.over:
+            self.sim.on_verb_over(self)
+        else:
+            self.sim.on_verb_step(self)
+
+    @property
+    def actor(self) -> str:
+        """A verb that is the watchdog for a while is judged as one."""
+        return "watchdog" if self.is_watchdog else "operator"
+
+    def _run(self) -> None:
+        io = Io(self.out, self.err, SimDesk(self))
+        try:
+            module, args = parse_words(self.words)
+            self.code = module.run(args, io)
+        except Killed:
+            return
+        except Violation:
+            raise
+        except Exception as fault:
+            self.code = told(fault, io)
+            if FAULT in self.err.getvalue():
+                self.sim.oracles.fail("I35", f"{' '.join(self.words)} fell over\n{traceback.format_exc()}")
+        finally:
+            self.machine.table.end(self.proc, code=self.code)
+
+    def end(self) -> None:
+        """The simulation is over: unwind."""
+        self.machine.table.end(self.proc, signum=9)
+        while not self.fiber.over:
+            with suppress(Violation):
+                self.resume()
+
+    # -- its ports
+
+    def before(self, site: str) -> None:
+        """Every port call: the place to be killed at, or to give way."""
+        if not self.proc.alive:
+            raise Killed
+        self.calls += 1
+        if self.kill and self.calls >= self.kill:
+            self.machine.table.end(self.proc, signum=9)
+            raise Killed
+        if self.is_watchdog and site == "tmux.listing":
+            self.sim.oracles.on_tick_begun()
+        if self.rng.random() < GIVES_WAY:
+            self.machine.woken = self.machine.woken or self.rng.random() < 0.3
+            self.sleep(self.rng.uniform(0.0, 0.05))
+
+    def sleep(self, seconds: float) -> None:
+        """Others get their turns."""
+        if not self.proc.alive:
+            raise Killed
+        self.machine.clock.after(max(seconds, 1e-4), self.resume)
+        self.fiber.pause()
+        if not self.proc.alive:
+            raise Killed
+        self.machine.actor = self.actor
+
+
+class SimDesk(Desk):
+    """The project of the simulation."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+        self._sim = verb.sim
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return {}
+
+    def wall(self) -> float:
+        return self._sim.machine.clock.wall()
+
+    def declared(self, args: object, io: Io) -> tuple[Fleet, str]:
+        self._verb.before("config")
+        text = self._sim.machine.disk.text(CONFIG)
+        return self._sim.parsed(text), text
+
+    def running(self, args: object, io: Io, *, trust: bool | None) -> Fleet:
+        try:
+            return self.declared(args, io)[0]
+        except ConfigError:
+            return self._sim.parsed(self._sim.last_good)
+
+    def require_ground(self, fleet: Fleet, text: str) -> None:
+        pass
+
+    def keep(self, fleet: Fleet, text: str) -> None:
+        self._sim.last_good = text
+
+    def operator(self, fleet: Fleet) -> Operator:
+        return Operator(fleet, self._sim.world(self._verb))
+
+
+class SimHost:
+    """The machine around a verb."""
+
+    def __init__(self, verb: Verb, tmux: SimTmux) -> None:
+        self._verb = verb
+        self._sim = verb.sim
+        self._machine: Machine = verb.machine
+        self._tmux = tmux
+
+    def me(self) -> tuple[int, int]:
+        return self._verb.proc.pid, self._verb.proc.start
+
+    def start_of(self, pid: int) -> int:
+        self._verb.before("host.start_of")
+        proc = self._machine.table.by_pid.get(pid)
+        return proc.start if proc is not None else 0
+
+    def kill(self, pid: int, signum: int) -> None:
+        self._verb.before("host.kill")
+        proc = self._machine.table.by_pid.get(pid)
+        if proc is not None:
+            self._sim.on_host_signal(proc, signum)
+            self._machine.table.kill(proc, signum)
+
+    def holder(self) -> Held | None:
+        self._verb.before("host.holder")
+        return self._sim.holder()
+
+    def lead(self) -> SimLead:
+        return SimLead(self._verb)
+
+    def nudge(self) -> None:
+        self._verb.before("host.nudge")
+        self._machine.woken = True
+
+    def require_tmux(self) -> None:
+        pass
+
+    def server(self) -> SimTmux:
+        return self._tmux
+
+    def socket(self) -> str:
+        return self._tmux.path
+
+    def users_listing(self) -> Listing:
+        return Listing(None)
+
+    def clients(self) -> tuple[Proc, ...]:
+        return ()
+
+    def server_process(self, path: str) -> Proc | None:
+        self._verb.before("host.server_process")
+        server = self._machine.tmux.server
+        return self._machine.table.view(server.proc) if server is not None else None
+
+    def guests(self, server: Proc, runs: set[str]) -> tuple[Proc, ...]:
+        table = self._machine.table
+        found = [p for p in table.by_pid.values() if p.ppid == server.pid and p.sid == p.pid]
+        return tuple(table.view(p) for p in found if p.run not in runs)
+
+    def limit(self, pid: int) -> Allowance:
+        return Allowance(1 << 20, 1 << 20)
+
+    def widen(self, pid: int, need: int) -> None:
+        pass
+
+
+class SimLead:
+    """The watchdog's lock, as a verb takes it."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+
+    def acquire(self) -> None:
+        self._verb.before("lead")
+        if (held := self._verb.sim.holder()) is not None:
+            raise held
+        self._verb.sim.lead(self._verb)
+
+    def release(self) -> None:
+        self._verb.sim.drop_lead(self._verb)
+
+
+def words_for(name: str, agents: Sequence[str], rng: Random, number: int) -> tuple[str, ...]:
+    """What the operator types."""
+    wait = () if rng.random() < 0.2 else ("--no-wait",)
+    match name:
+        case "up" | "restart":
+            return (name, *agents, *wait)
+        case "restart_fresh":
+            return ("restart", "--fresh", *agents, *wait)
+        case "up_all":
+            return ("up", *wait)
+        case "down_all":
+            return ("down",)
+        case "freeze":
+            return ("pause", "--freeze", *agents)
+        case "thaw":
+            return ("unpause", *agents)
+        case "pause_until":
+            how = rng.choice(((), ("--freeze",)))
+            return ("pause", *how, "--until", rng.choice(("5m", "45m")), *agents)
+        case "send":
+            text = f"note {number} for {agents[0]}: {rng.randrange(10**6)}"
+            patience = rng.choice(("5", "5", "60", "60", "2400"))
+            return ("send", agents[0], text, "--timeout", patience)
+        case "send_patiently":
+            return ("send", agents[0], f"note {number} for {agents[0]}", "--timeout", "3000")
+        case _:
+            return (name, *agents)

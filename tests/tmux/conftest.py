@@ -22,11 +22,14 @@ from fleet.world.control import ControlTmux
 from fleet.world.ports import Launch
 from fleet.world.processes import ProcTable
 from fleet.world.tmux import TmuxServer, resolve_socket
+from tests.deadlines import patience
+from tests.outcomes import DONE
 from tests.tmux.project import Project
 
 
 def until(condition: Callable[[], object], seconds: float = 15.0) -> object:
     """Wait for a condition; what it returned when it held."""
+    seconds = patience(seconds)
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > deadline:
@@ -59,7 +62,7 @@ class Floor:
     def start(
         self, session: str, body: str = "exec sleep 1000", env: Mapping[str, str] | None = None
     ) -> PaneView:
-        assert self.server.create([self.launch(session, body, env)]) == {session: ""}
+        assert self.server.create([self.launch(session, body, env)]) == {session: DONE}
         return self.view(session)
 
     def view(self, session: str) -> PaneView:

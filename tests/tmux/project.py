@@ -18,6 +18,7 @@ from fleet.journal.events import parse
 from fleet.world import procfs
 from fleet.world.processes import ProcTable
 from fleet.world.tmux import resolve_socket
+from tests.deadlines import patience
 
 ENGINE = Path(__file__).parents[2]
 MORTAL = Path(__file__).with_name("mortal.py")
@@ -64,7 +65,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=timeout,
+            timeout=patience(timeout),
             env=self.env(env),
             cwd=self.root,
         )
@@ -93,7 +94,7 @@ class Project:
         """The process in a member's pane, asked of tmux: cheaper than `status`. 0 when there is none."""
         pane = ("-t", f"={self.prefix}{name}:", "-F", "#{pane_dead} #{pane_pid}")
         said = self.tmux("list-panes", *pane).split()
-        return int(said[1]) if said[:1] == ["0"] else 0
+        return int(said[1]) if len(said) > 1 and said[0] == "0" else 0  # 3.8 tells no pid of the dead
 
     def kill_watchdog(self) -> None:
         """With the shell that would start it again."""
@@ -202,6 +203,7 @@ def gated(project: Project, point: str) -> Iterator[Path]:
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Wait for a condition; what it returned when it held."""
+    seconds = patience(seconds)
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         assert time.monotonic() < deadline, f"still not so after {seconds} s"

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from tests.tmux.inside import verb
 from tests.tmux.project import Project, until
 
 pytestmark = pytest.mark.tmux
@@ -78,17 +79,36 @@ def test_an_edit_restarts_nobody_starts_nobody_and_stops_nobody(make):
     assert p.config.read_bytes() == source
 
 
-def test_a_removed_agent_runs_on_as_an_orphan_until_a_bare_down(make):
-    """T24."""
-    p = make(DEMO.format("a", "") + DEMO.format("b", ""))
-    p.agents("up")
-    orphan = p.pid("b")
-    edited(p, lambda: p.write(DEMO.format("a", "")))
-    until(lambda: any(f"{p.prefix}b" in x and "down" in x for x in p.json("status")["problems"]))
-    assert p.pid("b") == orphan
-    p.agents("down", "b", code=2)
-    assert f"stopped {p.prefix}b" in p.agents("down")
+def test_an_agent_that_was_removed_or_renamed_is_named_and_taken_down_by_its_old_name(make):
+    """T24: with a watchdog and without one; `up` names it too, and a bare `down` takes all."""
+    p = make(DEMO.format("a", "") + DEMO.format("b", "") + DEMO.format("c", ""))
+    p.agents("up", "a", "b", "c")
+    left = {n: p.pid(n) for n in ("b", "c")}
+    p.write(DEMO.format("a", "") + DEMO.format("new", "enabled = false"))
+    facts = p.json("status")
+    assert {o["name"]: o["pid"] for o in facts["orphans"]} == left
+    for name in left:
+        assert any(x.startswith(f"{name}:") and f"`agents.py down {name}`" in x for x in facts["problems"])
+    said = p.agents("up", "watchdog", "a", code=None)
+    until(lambda: p.json("status")["watchdog"]["state"] == "running")
+    done = p.json("status")
+    assert {o["name"] for o in done["orphans"]} == {"b", "c"}, said
+    assert {n: p.pid(n) for n in left} == left
+    assert p.json("down", "b")["stopped"] == [f"{p.prefix}b"]
+    assert not p.pid("b")
+    assert p.pid("c") == left["c"]
+    assert [o["name"] for o in p.json("status")["orphans"]] == ["c"]
+    p.agents("down", "nobody", code=2)
+    assert f"stopped {p.prefix}c" in p.agents("down")
     assert not p._carried()
+
+
+def test_up_names_an_orphan_once_with_the_command_that_stops_it(make):
+    p = make(DEMO.format("a", "") + DEMO.format("b", ""))
+    p.agents("up", "a", "b")
+    p.write(DEMO.format("a", ""))
+    _, err = verb(p.config, "up", "--no-wait")
+    assert err.count("agents.py down b") == 1
 
 
 def test_an_agent_that_is_not_watched_is_left_as_it_died(make):
@@ -101,20 +121,3 @@ def test_an_agent_that_is_not_watched_is_left_as_it_died(make):
     until(lambda: p.row("a")["detail"] == "EXITED")
     assert len(p.events("agent.started", "a")) == 1
     assert not p.pid("a")
-
-
-def test_a_prefix_changed_under_a_running_fleet_is_refused_until_it_is_down(make):
-    """T45: else two fleets run in one log_dir, and neither `down` knows the other's sessions."""
-    p = make(A)
-    p.agents("up", "a")
-    pid, good = p.pid("a"), p.config.read_text()
-    p.config.write_text(good.replace(p.prefix, "aotestother-"))
-    for verb in ("up", "down"):
-        said = p.agents(verb, code=1)
-        assert "session_prefix was changed" in said
-        assert f"{p.prefix}a" in said
-    assert p.pid("a") == pid
-    p.config.write_text(good)
-    p.agents("down")
-    p.config.write_text(good.replace(p.prefix, f"{p.prefix}new-"))
-    p.agents("up", "--dry-run")

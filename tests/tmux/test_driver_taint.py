@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from fleet.watchdog import Watchdog
 from fleet.world.control import ControlTmux
 from fleet.world.jobs import Jobs
 from fleet.world.loop import LoopKeeper
+from fleet.world.prompts import model_in
 from fleet.world.real import real_world
 from fleet.world.server import server_of
 from tests.tmux.inside import verb
@@ -108,6 +110,7 @@ def skeleton(records: Path) -> Table:
                 "flags": "-f",
                 "patterns": [{"name": "a", "state": "idle", "re": "x"}],
                 "dialogs": [{"name": "a", "re": "x"}],
+                "texts": [{"name": "a", "re": "x", "treat": "refuse"}],
             },
             "l": {"bin": "./rec", "prompt_delivery": "ping", "attach": "{bin} '{server}' {dir} \"{dir}\""},
             "x": {"bin": "exec ./rec {model} '{kickoff}' \"{session}\"", "prompt_delivery": "exec"},
@@ -149,7 +152,7 @@ def tables(document: Table) -> Iterator[tuple[str, Table]]:
         yield from (("loop.phases.gates", gate) for gate in phase["gates"])
     for backend in document["backend"].values():
         yield "backend", backend
-        for part in ("patterns", "dialogs"):
+        for part in ("patterns", "dialogs", "texts"):
             yield from ((f"backend.{part}", row) for row in backend.get(part, ()))
 
 
@@ -228,7 +231,9 @@ def taint(document: Table, number: int, sections: Collection[str], path: Path) -
 
 def refused(document: Table, path: Path) -> list[KeyPath]:
     report = Report()
-    Build(document, str(path), report, strict=False, is_file=lambda _: True, profiles=None).fleet()
+    Build(
+        document, str(path), report, strict=False, ground=False, is_file=lambda _: True, profiles=None
+    ).fleet()
     return [finding.where for finding in report.errors]
 
 
@@ -291,7 +296,7 @@ def arrived(fleet: Fleet, member: AgentSpec | ServiceSpec) -> None:
 def expected(fleet: Fleet, agent: AgentSpec, kickoff: str) -> list[str]:
     """The words of its command line, as the three kinds of backends have them."""
     phase = fleet.loop.phases[0]
-    model = config.model_for(fleet, agent, phase.id if agent.kind == "loop" else None)
+    model = model_in(agent, phase) if agent.kind == "loop" else agent.model
     backend = fleet.backend_of(agent)
     words = Path(kickoff).read_bytes().decode()
     if backend.prompt_delivery == "exec":
@@ -301,8 +306,12 @@ def expected(fleet: Fleet, agent: AgentSpec, kickoff: str) -> list[str]:
         slots = f"{agent.role}|{phase.plan}|{phase.status}|{phase.id}"
         assert words == f"{slots}\n\nBe {agent.name}.\n", words
         return [backend.server, agent.dir, agent.dir]
-    assert words == agent.prompt
-    return ["-f", *(["--model", model] if model else []), *([agent.prompt] if agent.prompt else [])]
+    prompt = agent.prompt.replace("\r\n", "\n")
+    assert words == prompt
+    if {c for c in prompt if unicodedata.category(c) == "Cc"} - {"\n", "\t"}:
+        prompt = f"Read {kickoff} and follow it."
+    said = [*filter(None, [backend.prompt_mark]), prompt] if prompt else []
+    return ["-f", *(["--model", model] if model else []), *said]
 
 
 def presentable(text: str) -> bool:
@@ -372,6 +381,7 @@ def test_hostile_words_in_every_key_of_agents_services_backends_and_phases(make,
     )
     fleet = config.load(str(p.config))
     furnish(fleet)
+    git(str(p.root))
     started = [m for m in fleet.members if m.enabled and (not isinstance(m, AgentSpec) or clones(m))]
 
     told = JSONDecoder().raw_decode(p.agents("up", "--no-wait", "--json", code=None))[0]["agents"]

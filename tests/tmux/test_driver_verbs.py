@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from fleet.world import procfs
-from fleet.world.real import LOG_CAP
+from fleet.world.logs import SOFT_CAP
 from tests.tmux.inside import verb
 from tests.tmux.project import Project, scripted, until
 
@@ -110,17 +110,20 @@ def test_a_name_that_tmux_would_read_otherwise_is_refused_before_anything_starts
 
 
 def test_a_session_log_that_outgrew_its_bounds_is_rotated_and_goes_on(make):
-    """T30: by copy and truncation, so that the pane's own writer never notices."""
+    """T30: by a rename and a new writer; nothing is copied."""
     p = make('[[service]]\nname = "clock"\ncommand = "while :; do date +tick-%s; sleep 0.2; done"\n')
     p.agents("up")
     log = p.log_dir / "logs" / f"{p.prefix}clock.log"
     with open(log, "ab") as file:
-        file.truncate(LOG_CAP + 1)
-    until(lambda: log.with_name(f"{log.name}.1").exists() and log.stat().st_size < LOG_CAP)
+        file.truncate(SOFT_CAP + 1)
+    inode = log.stat().st_ino
+    until(lambda: log.with_name(f"{log.name}.1").exists() and log.stat().st_size < SOFT_CAP)
+    assert log.with_name(f"{log.name}.1").stat().st_ino == inode
     until(lambda: "tick-" in log.read_text())
     assert oct(log.with_name(f"{log.name}.1").stat().st_mode & 0o777) == "0o600"
 
 
+@pytest.mark.long
 def test_an_agent_whose_clone_cannot_be_made_keeps_nobody_else_from_starting(make):
     """T07: it is named, and it is wanted all the same: once there is something to clone, it comes."""
     p = make(DEMO.format("a") + 'dir = "mine"\nclone = "nothing-there"\n' + DEMO.format("b"))

@@ -365,6 +365,7 @@ def test_a_killed_watchdog_is_brought_back_by_ensure(make):
     until(lambda: p.json("status")["watchdog"]["state"] == "running")
 
 
+@pytest.mark.long
 def test_a_renamed_session_is_still_that_agents_for_everybody(make):
     """The name moved, the run did not: nobody calls it dead, doubles it or leaves it behind."""
     p = make(TWO)

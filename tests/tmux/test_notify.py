@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -84,6 +85,7 @@ def told(project: Project) -> Counter:
     return Counter((n["kind"], n["agent"]) for line in lines(project) for n in line["notices"])
 
 
+@pytest.mark.long
 def test_every_change_is_told_once_whatever_becomes_of_the_watchdog(project, receiver):
     hook = f"json://127.0.0.1:{receiver.server_address[1]}/a-path-that-is-a-secret"
     env = {"FLEET_HOOK": hook}
@@ -108,7 +110,7 @@ def test_every_change_is_told_once_whatever_becomes_of_the_watchdog(project, rec
     back = {**first, ("stale", ""): 2}
     until(lambda: told(project) == back)
     project.agents("down", "watchdog")
-    project.agents("up", "--no-wait", code=None, env=env)  # an orderly restart is no news
+    project.agents("up", "watchdog", env=env)  # an orderly restart is no news; a bare `up` is a fresh try
 
     project.agents("reset", "broke")  # and this is: the proof that it still tells
     again = {**back, ("fatal", "broke"): 2}
@@ -165,3 +167,43 @@ def test_the_test_verb_tries_each_and_says_which_works(project):
     assert project.json("notify")["targets"][0]["waiting"] == 0
     project.write("")
     assert "there is no [[notify]]" in project.agents("notify", "test", code=1)
+
+
+HELD = """
+[[agent]]
+name = "builder"
+kind = "loop"
+role = "builder"
+backend = "demo"
+
+[loop]
+kickoff_template = "kickoff.md"
+roles_dir = "."
+
+[[loop.phases]]
+id = "p1"
+plan = "kickoff.md"
+status = "STATUS-p1.md"
+
+[[loop.phases]]
+id = "p2"
+plan = "plans/secnod.md"
+status = "STATUS-p2.md"
+"""
+
+
+def test_a_loop_that_is_held_is_told_without_being_asked_for_and_is_a_problem(project):
+    for name in ("kickoff.md", "builder.md"):
+        (project.root / name).write_text("Go.\n", encoding="utf-8")
+    subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+    project.write(HELD + '[[notify]]\nto = "command"\ncommand = "cat >> told.jsonl"\n')
+    project.agents("up")
+    (project.root / "STATUS-p1.md").write_text("## DONE\nAll hold.\n", encoding="utf-8")
+    until(lambda: told(project) == {("held", ""): 1})
+    assert "plans/secnod.md" in lines(project)[0]["text"]
+    assert any("plans/secnod.md" in problem for problem in project.json("status")["problems"])
+    (project.root / "plans").mkdir()
+    (project.root / "plans" / "secnod.md").write_text("It is here now.\n", encoding="utf-8")
+    until(lambda: project.events("phase.advanced"))
+    project.agents("down")
+    assert told(project) == {("held", ""): 1}

@@ -141,14 +141,15 @@ def test_work_is_seen_as_work_and_its_end_as_idle(play, backend):
 
 
 def test_one_kind_queues_what_is_typed_while_it_works_and_the_other_loses_it(play):
-    script = 'steps = [{ work = 1.5 }]\nidle = [{ say = "answer to {message}" }]'
-    queues = play(script, "go")
+    script = 'steps = [{ work = 3 }]\nidle = [{ say = "answer to {message}" }]'
     loses = play(script, session="a-two", backend="scripted-tui")
     loses.reaches(ScreenState.IDLE)
     loses.type("go")
-    for agent in (queues, loses):
-        agent.reaches(ScreenState.WORKING)
-        agent.type("meanwhile")
+    loses.reaches(ScreenState.WORKING)
+    loses.type("meanwhile")
+    queues = play(script, "go")  # only now: its work must not be over before it is typed into
+    queues.reaches(ScreenState.WORKING)
+    queues.type("meanwhile")
     queues.shows("answer to meanwhile")
     loses.reaches(ScreenState.IDLE)
     assert queues.heard("queued") == ["meanwhile"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from tests.programs import need
 from tests.tmux.project import Project, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.tmux
 @pytest.fixture
 def small(tmp_path):
     """A project whose log_dir is a file system of a few hundred kilobytes."""
+    need("mount", "umount")
     p = Project(tmp_path / "project", "")
     p.log_dir.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=600k,mode=700", "tmpfs", str(p.log_dir)]
@@ -50,7 +53,8 @@ def read_only(p: Project) -> Iterator[None]:
     here = str(p.log_dir)
     subprocess.run(["mount", "--bind", here, here], check=True)
     try:
-        subprocess.run(["mount", "-o", "remount,bind,ro", here], check=True)
+        remount = ["mount", "-o", "remount,bind,ro", here]  # busy while a file is being written
+        until(lambda: subprocess.run(remount, capture_output=True, check=False).returncode == 0)
         yield
     finally:
         subprocess.run(["umount", "-l", here], check=True)
@@ -82,6 +86,8 @@ def test_a_full_disk_loses_nothing_and_is_recovered_from(small):
     p.agents("up", "two")
     assert p.json("send", "two", "now there is room")["ok"]
     assert not p.events("state.quarantined")
+    lines = Counter((p.log_dir / "events.jsonl").read_bytes().split(b"\n"))
+    assert not [line for line, count in lines.items() if count > 1 and line]
 
 
 def test_a_read_only_disk_loses_nothing_and_is_recovered_from(small):
@@ -104,15 +110,30 @@ def test_a_read_only_disk_loses_nothing_and_is_recovered_from(small):
         assert p.pid("one") == 0, "what could not be recorded was done"
     until(lambda: p.events("agent.healed", "one"), 60)
     until(lambda: p.events("watchdog.recovered"), 60)
-    until(lambda: p.row("one")["state"] == "RUNNING")
-    facts = p.json("status")
-    assert facts["watchdog"]["pid"] == dog
-    assert not facts["problems"]
+    until(lambda: p.row("one")["state"] == "RUNNING" and not p.json("status")["problems"])
+    assert p.json("status")["watchdog"]["pid"] == dog
     assert p.pid("two") == two
     assert len(p.events("agent.started", "one")) == 2
     assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
     assert p.json("send", "two", "now it can be written")["ok"]
     assert not p.events("state.quarantined")
+
+
+@pytest.mark.long
+def test_logs_come_back_after_a_full_disk(small):
+    """I35: what an agent prints is in its log again, and the gap is on record."""
+    p = small
+    p.write('[[service]]\nname = "clock"\ncommand = "while :; do date +tick-%s; sleep 0.1; done"\n')
+    p.agents("up")
+    log = p.log_dir / "logs" / f"{p.prefix}clock.log"
+    until(lambda: "tick-" in log.read_text())
+    filler = fill(p)
+    pane = ("display-message", "-p", "-t", f"={p.prefix}clock:", "#{pane_pipe}")
+    until(lambda: fill(p) and p.tmux(*pane).strip() == "0")
+    size = log.stat().st_size
+    filler.unlink()
+    until(lambda: log.stat().st_size > size)
+    until(lambda: p.events("agent.log_resumed", "clock"))
 
 
 @pytest.mark.parametrize("refusal", ["full", "read-only"])

@@ -38,6 +38,7 @@ def looks(p: Project, seconds: float) -> None:
     until(lambda: beat.stat().st_mtime > then + seconds)
 
 
+@pytest.mark.long
 def test_down_of_one_wins_at_every_point_of_its_heal(make):
     """I25: the watchdog lives on and does not bring it back."""
     names = {point: f"a{n}" for n, point in enumerate(POINTS)}

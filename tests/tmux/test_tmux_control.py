@@ -10,6 +10,7 @@ import pytest
 
 from fleet.world.control import ControlTmux
 from fleet.world.ports import Unavailable
+from tests.outcomes import DONE
 from tests.tmux.conftest import until
 
 pytestmark = pytest.mark.tmux
@@ -149,7 +150,7 @@ def test_the_end_of_the_connection_stirs_the_loop(floor, control):
 
 def test_hundreds_of_captures_come_back_each_with_its_own_screen(floor, control):
     launches = [floor.launch(f"a-{n}", f"echo screen-{n}-; exec sleep 1000") for n in range(30)]
-    assert set(floor.server.create(launches).values()) == {""}
+    assert set(floor.server.create(launches).values()) == {DONE}
     refs = [p.ref for p in control.listing().panes]
     until(lambda: all(f"-{r.session[2:]}-" in s for r in refs for s in [control.capture([r])[r.session]]))
     for _ in range(3):

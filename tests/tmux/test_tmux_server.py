@@ -12,6 +12,7 @@ from fleet.core.seen import PaneRef
 from fleet.world.ports import Unavailable
 from fleet.world.tmux import TmuxServer, resolve_socket
 from fleet.world.tmux_text import Refused
+from tests.outcomes import DONE, EXISTS
 from tests.tmux.conftest import make_floor, tear_down, until
 
 pytestmark = pytest.mark.tmux
@@ -25,7 +26,7 @@ def test_a_socket_nobody_listens_on_is_positively_no_server(speaker):
 
 def test_a_created_session_is_listed_with_its_stamps_and_size(speaker, floor):
     launch = floor.launch("a-one", "exec sleep 1000")
-    assert speaker.create([launch]) == {"a-one": ""}
+    assert speaker.create([launch]) == {"a-one": DONE}
     view = speaker.listing().panes[0]
     assert (view.ref.session, view.ref.run, view.dead) == ("a-one", launch.run, False)
     size = floor.raw("display-message", "-p", "-t", "=a-one:", "#{window_width}x#{window_height}")
@@ -35,7 +36,7 @@ def test_a_created_session_is_listed_with_its_stamps_and_size(speaker, floor):
 def test_a_taken_name_is_reported_and_the_holder_is_neither_stamped_nor_replaced(speaker, floor):
     floor.start("a-other")
     floor.raw("new-session", "-d", "-s", "a-one", "sleep 1000")
-    assert speaker.create([floor.launch("a-one", "exec sleep 1")]) == {"a-one": "exists"}
+    assert speaker.create([floor.launch("a-one", "exec sleep 1")]) == {"a-one": EXISTS}
     listing = speaker.listing()
     assert [p.ref.session for p in listing.panes] == ["a-other"]
     assert listing.foreign == ("a-one",)
@@ -44,7 +45,7 @@ def test_a_taken_name_is_reported_and_the_holder_is_neither_stamped_nor_replaced
 def test_one_bad_launch_does_not_spoil_the_batch(speaker, floor):
     floor.start("a-b")
     launches = [floor.launch(name, "exec sleep 1000") for name in ("a-a", "a-b", "a-c")]
-    assert speaker.create(launches) == {"a-a": "", "a-b": "exists", "a-c": ""}
+    assert speaker.create(launches) == {"a-a": DONE, "a-b": EXISTS, "a-c": DONE}
 
 
 def test_a_server_without_sessions_is_a_server_and_not_a_failure(speaker, floor):
@@ -215,7 +216,11 @@ def test_what_a_pane_inherits_is_what_its_launch_gives_and_never_the_callers(flo
     assert environ["a-two"][b"AO_RUN_ID"] == view.ref.run.encode()
     with open(f"/proc/{view.ref.server.pid}/cmdline", "rb") as file:
         assert b"GIVEN" not in file.read()
-    assert "GIVEN" not in floor.server.environment_names()
+    found = floor.server.inherited(["a-one", "a-two", "a-none"])
+    assert "GIVEN" not in found.names
+    assert found.given["a-one"]["GIVEN"] == "it's \n $HOME #(x)"
+    assert "GIVEN" not in found.given["a-two"]
+    assert "a-none" not in found.given
 
 
 def test_a_server_that_hangs_is_unavailable_and_not_gone(floor):
@@ -236,7 +241,7 @@ def test_a_killed_server_is_founded_again_by_the_next_create(speaker, floor):
     speaker.listing()
     os.kill(view.ref.server.pid, signal.SIGKILL)
     until(lambda: not os.path.exists(f"/proc/{view.ref.server.pid}/exe"))
-    assert speaker.create([floor.launch("a-one", "exec sleep 1000")]) == {"a-one": ""}
+    assert speaker.create([floor.launch("a-one", "exec sleep 1000")]) == {"a-one": DONE}
     fresh = until(lambda: speaker.listing().panes)
     assert fresh[0].ref.server != view.ref.server
 
@@ -282,13 +287,13 @@ def test_eight_processes_creating_one_session_make_one(floor):
         "import sys; from fleet.world.tmux import TmuxServer; from fleet.world.ports import Launch;"
         "name, log, script, run = sys.argv[1:];"
         "print(TmuxServer(name, log + '/state', 'p1', log, timeout=30).create("
-        "[Launch('a-one', script, run, 'a-one.log', {'PATH': '/usr/bin:/bin'})])['a-one'])"
+        "[Launch('a-one', script, run, 'a-one.log', {'PATH': '/usr/bin:/bin'})])['a-one'].outcome)"
     )
     launch = floor.launch("a-one", "exec sleep 1000")
     argv = ["python3", "-c", code, os.path.basename(floor.socket), floor.log_dir, launch.script, launch.run]
     racers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     said = sorted(racer.communicate(timeout=60)[0].strip() for racer in racers)
-    assert said == [""] + ["exists"] * 7
+    assert said == ["done"] + ["exists"] * 7
 
 
 def test_a_named_socket_is_where_tmux_itself_would_put_it(tmp_path, monkeypatch):

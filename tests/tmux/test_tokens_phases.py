@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_each_phase_leaves_exactly_one_record_of_its_own_tokens(tmp_path):
     home = tmp_path / "claude"
     p = Project(tmp_path / "project", "")
     try:
+        subprocess.run(["git", "init", "-q", str(p.root)], check=True)
         (p.root / "prompts").mkdir()
         (p.root / "prompts" / "kickoff.md").write_text("Phase {phase_id}: {status}.\n")
         (p.root / "prompts" / "builder.md").write_text("Build.\n")
@@ -50,7 +52,7 @@ def test_each_phase_leaves_exactly_one_record_of_its_own_tokens(tmp_path):
             '[[agent]]\nname = "builder"\nkind = "loop"\nrole = "builder"\nbackend = "scripted"\n'
             f'env = {{ AO_SCRIPT = "{script}", CLAUDE_CONFIG_DIR = "{home}" }}\n{LOOP}'
         )
-        p.agents("up")
+        p.agents("up", "--no-wait")  # its phases end at once
         until((p.log_dir / "SEQUENCE-COMPLETE").exists, 60)
         log = p.log_dir / "token-log.jsonl"
         until(lambda: log.exists() and len(log.read_text().splitlines()) >= 2, 60)

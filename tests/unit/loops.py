@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fleet.core.decide_loop import decide_loop
 from fleet.core.done import Done
-from fleet.core.loop import GitView, LoopMemory, LoopSeen, Move, Place, StatusView
+from fleet.core.loop import GitView, LoopMemory, LoopSeen, Move, Place, StatusView, TreeView
 from fleet.core.model import AgentSpec, Backend, Fleet, Handoff, Loop, Phase, WatchdogSpec
 from fleet.world.ports import FileStat
 
@@ -73,7 +73,7 @@ def place(f, index, **more):
 
 DONE = StatusView("/p/builder/docs/STATUS.md", "d1", Done(done=True, line=3))
 WORKING = StatusView("/p/builder/docs/STATUS.md", "w1", Done(done=False, why="no line begins with '## DONE'"))
-STILL = GitView(ref="refs/remotes/origin/main", tip=A, head=A)
+STILL = GitView(ref="refs/remotes/origin/main", tip=A, head=A, tree=TreeView(A, at=NOW))
 
 
 def seen(f, at=0, **more):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fleet.world.ports import FileStat
+from fleet.world.ports import FileStat, Torn
 
 
 class MemoryDisk:
@@ -14,7 +14,7 @@ class MemoryDisk:
         self.inodes: dict[str, int] = {}
         self.fail_at = 0  # 1: the next operation; 0: never
         self.sticky = False
-        self.torn = False  # a failing append leaves half of its data behind
+        self.torn = 0.0  # the share of its data that a failing append leaves behind
         self._last_inode = 0
 
     def _step(self) -> None:
@@ -47,10 +47,11 @@ class MemoryDisk:
         old = self.files.get(path, b"")
         try:
             self._step()
-        except OSError:
-            if self.torn:
-                self._put(path, old + data[: len(data) // 2])
-            raise
+        except OSError as error:
+            fits = int(len(data) * self.torn)
+            if fits:
+                self._put(path, old + data[:fits])
+            raise Torn(error, fits) from None
         self._put(path, old + data)
 
     def remove(self, path):

@@ -44,7 +44,7 @@ def test_recorded_hooks_tell_the_session_the_prompt_the_question_and_the_end():
         said += claude_signals.from_hook(heading(CLAUDE, at=row["at"]), json.dumps(row["input"]).encode())
     assert kinds(said) == [
         "exited", "session", "model", "prompt_taken", "asked", "asked", "session", "model", "prompt_taken",
-        "turn_ended", "prompt_taken", "asked", "asked",
+        "turn_ended", "answered", "prompt_taken", "asked", "asked",
     ]  # fmt: skip
     assert said[-1].text == "Claude needs your permission"
     assert said[-1].session_id == "1b54d3f5-1c1c-48d8-8c57-bde99be5f1c3"
@@ -83,7 +83,7 @@ def test_a_transcript_gives_the_exact_end_of_a_window_dated_by_its_own_record():
     assert limits[1][0] == 1795090500.0
     assert limits[-1][0] == 1798999980.0
     assert kinds(said).count("turn_failed") == 1  # the one that is not the usage limit
-    assert kinds(said)[-3:] == ["prompt_taken", "model", "turn_ended"]  # the last turn went well
+    assert kinds(said)[-3:] == ["model", "answered", "turn_ended"]  # the last turn went well
 
 
 def test_the_transcripts_own_quota_record_beats_the_words():
@@ -99,7 +99,7 @@ def test_the_transcripts_own_quota_record_beats_the_words():
 
 def test_an_ordinary_transcript_tells_prompts_model_and_ends():
     said = claude_signals.from_transcript(heading(CLAUDE), (SAMPLES / "claude-transcript.jsonl").read_bytes())
-    assert {"prompt_taken", "model", "turn_ended"} == set(kinds(said))
+    assert {"prompt_taken", "model", "answered", "turn_ended"} == set(kinds(said))
     assert kinds(said).count("prompt_taken") == 4
 
 

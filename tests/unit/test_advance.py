@@ -10,7 +10,7 @@ import pytest
 from fleet.core.loop import Place
 from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.journal.store import Store
-from fleet.world.jobs import Ended
+from fleet.world.jobs import JobEnd
 from fleet.world.loop import LoopKeeper
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER
@@ -47,7 +47,7 @@ class FakeChildren:
             out = b""
         else:
             out = b""
-        self.ended.append(Ended(key, 1 if key in self.story.failing else 0, out, 0.1, log))
+        self.ended.append(JobEnd(key, 1 if key in self.story.failing else 0, out, 0.1, log))
         return ""
 
     def poll(self):
@@ -101,7 +101,7 @@ class Story:
         hashes = [h for h, _ in self.commits]
         after = hashes.index(base) + 1 if base in hashes else 0
         chosen = self.commits[after : hashes.index(tip) + 1]
-        return b"\0".join(f">{h} {i} {s}".encode() for i, (h, s) in enumerate(reversed(chosen)))
+        return b"\0".join(f">{h} {i} \t{s}".encode() for i, (h, s) in enumerate(reversed(chosen)))
 
     def book(self):
         return PhaseBook(
@@ -171,9 +171,7 @@ def check(story):
         assert dict(after.evidence)["status"].endswith(f"STATUS-{before.id}.md")
     claims = [i for i in story.outbox if i.startswith("claim-")]
     made = [f"claim-{hash_}-adversary" for hash_, subject in story.commits if subject.startswith("claim")]
-    assert claims in (made, made[:1], made[1:]), (
-        "told once each, or both in one; after the end nobody is woken"
-    )
+    assert claims == [m for m in made if m in claims], "once each; what is of an older phase is not told"
     assert json.loads(story.disk.files[f"{story.f.log_dir}/{MARKER}"])["phases"] == ["p1", "p2"]
     assert story.disk.files[f"{story.f.log_dir}/state/phase-idx"] == b"2\n"
 
@@ -203,6 +201,7 @@ def test_an_advance_survives_a_kill_around_every_change(after):
         check(story.run([kill]))
 
 
+@pytest.mark.long
 def test_an_advance_survives_every_pair_of_kills():
     f = two_phases()
     total = changes_of(f)

@@ -18,7 +18,7 @@ from fleet.transcripts.cleanlogs import CleanLogs
 from fleet.transcripts.entries import Entry, Role
 from fleet.transcripts.follow import Follower
 from fleet.transcripts.places import Wanted
-from fleet.transcripts.render import Renderer, View
+from fleet.transcripts.render import Manner, Renderer
 from fleet.transcripts.usage import Counts
 from tests.unit.test_tokens_cli import parsed
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
@@ -176,7 +176,7 @@ def test_since_may_be_an_age(text, age):
     [
         (("render", "/no/such/file"), "/no/such/file: there is no such file"),
         (("render", FIXTURES), "is a directory"),
-        (("render", FIXTURES / "claude.jsonl", "--since", "soon"), "expected an age"),
+        (("render", FIXTURES / "claude.jsonl", "--since", "soon"), "expected a moment"),
         (("render", FIXTURES / "claude.jsonl", "--grep", "("), "expected a regular expression"),
         (("usage", "/no/such/file"), "there is no such file or directory"),
         (("follow", "nobody"), "agents.toml"),
@@ -218,8 +218,8 @@ def test_grep_cannot_find_a_secret(capsys, tmp_path):
 
 def test_colour_only_where_it_was_asked_for():
     entry = Entry(0.0, Role.ERROR, "no")
-    assert "\x1b[" in "".join(Renderer(View(colour=True)).lines([entry]))
-    assert "\x1b[" not in "".join(Renderer(View()).lines([entry]))
+    assert "\x1b[" in "".join(Renderer(Manner(colour=True)).lines([entry]))
+    assert "\x1b[" not in "".join(Renderer(Manner()).lines([entry]))
 
 
 def test_a_sub_agent_is_marked():
@@ -414,7 +414,7 @@ def test_a_touched_transcript_is_not_told_again(capsys, fleet):
 
 def test_half_a_line_is_told_when_it_is_whole(fleet, tmp_path):
     agent = Wanted("builder", "claude", str(fleet.root / "a"), env={"HOME": str(tmp_path / "home")})
-    logs = CleanLogs(str(tmp_path / "state" / "clean"), View())
+    logs = CleanLogs(str(tmp_path / "state" / "clean"), Manner())
     line = user_line("whole", cwd=str(fleet.root / "a"))
     fleet.write("a", "first")
     for piece in (line[:50], line[50:-1], line[-1:], b""):  # whole, but for its newline, is not yet whole
@@ -429,7 +429,7 @@ def test_half_a_line_is_told_when_it_is_whole(fleet, tmp_path):
 def test_a_clean_log_is_rotated_before_it_fills_the_disk(fleet, tmp_path, monkeypatch):
     monkeypatch.setattr("fleet.transcripts.cleanlogs.CAP", 10)
     agent = Wanted("builder", "claude", str(fleet.root / "a"), env={"HOME": str(tmp_path / "home")})
-    logs = CleanLogs(str(tmp_path / "state" / "clean"), View())
+    logs = CleanLogs(str(tmp_path / "state" / "clean"), Manner())
     for text in ("one", "two", "three"):
         fleet.write("a", text)
         logs.poll([agent])
@@ -547,11 +547,14 @@ def test_the_config_may_stand_before_the_command_or_after_it(capsys, fleet, tmp_
     assert left.value.code == 2
 
 
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("stdout", [">&-", ">/dev/full"])
-def test_a_stdout_that_takes_nothing_is_no_traceback(tmp_path, stdout):
+def test_a_stdout_that_takes_nothing_is_no_traceback(tmp_path, stdout, buffered):
     (tmp_path / "good.jsonl").write_bytes(claude_line())
     command = f'"$1" "$2" usage "$3" {stdout}'
     words = ["sh", "-c", command, "sh", sys.executable, str(ROOT / "agentlog.py"), str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environ |= {} if buffered else {"PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environ)
+    assert done.stderr == ("" if stdout == ">&-" else "error: No space left on device\n")
     assert done.returncode == (0 if stdout == ">&-" else 1)

@@ -19,14 +19,15 @@ FILES = sorted((ROOT / "fleet").rglob("*.py"))
 # What each room may import of ours, besides itself.
 MAY_IMPORT = {
     "core": set(),
-    "config": {"core"},
-    "backends": {"core"},
-    "transcripts": {"core", "config"},  # agentlog is a program of its own and reads agents.toml
+    "config": {"core", "regular"},
+    "backends": {"core", "engine"},
+    # agentlog is a program of its own and reads agents.toml
+    "transcripts": {"core", "config", "regular", "when", "engine"},
     "scripted": {"core"},
-    "journal": {"core", "world.ports"},
-    "world": {"core", "journal", "backends", "config", "transcripts"},
+    "journal": {"core", "world.ports", "regular"},
+    "world": {"core", "journal", "backends", "config", "transcripts", "umask", "regular", "engine"},
     "watchdog": {"core", "config", "backends", "journal", "world", "transcripts"},
-    "rooms": {"core", "config", "journal", "world", "transcripts"},
+    "rooms": {"core", "config", "journal", "world", "transcripts", "regular", "engine"},
     "cli": {
         "core",
         "config",
@@ -37,13 +38,23 @@ MAY_IMPORT = {
         "scripted",
         "watchdog",
         "bootstrap",
+        "umask",
+        "regular",
+        "when",
+        "engine",
     },
-    "bootstrap": set(),
+    "bootstrap": {"umask", "engine", "world.packages"},  # the latter to name the package that is missing
+    "start": {"cli", "transcripts", "umask"},
+    "__main__": {"start"},
+    "engine": set(),
+    "umask": set(),
+    "regular": set(),
+    "when": {"core"},
 }
 PURE_STDLIB = set(
     """__future__ base64 binascii bisect calendar collections dataclasses datetime difflib enum fnmatch
-    functools hashlib heapq itertools json math operator posixpath re shlex signal statistics string textwrap
-    types typing unicodedata zlib zoneinfo""".split()  # noqa: SIM905  easier to read than thirty quoted words
+    functools hashlib heapq itertools json math operator posixpath re shlex signal stat statistics string
+    textwrap types typing unicodedata zlib zoneinfo""".split()  # noqa: SIM905  easier to read than thirty quoted words
 )
 IMPURE_CALLS = {
     "open",
@@ -58,7 +69,7 @@ IMPURE_CALLS = {
     "monotonic",
     "kill",
 }
-THIRD_PARTY_ROOMS = {"world", "backends", "transcripts", "rooms", "cli"}
+THIRD_PARTY_ROOMS = {"when", "world", "backends", "transcripts", "rooms", "cli"}
 BACKENDS = {path.stem for path in (ROOT / "fleet" / "backends").glob("*.toml")} | {
     "claude",
     "opencode",
@@ -121,8 +132,6 @@ def test_core_has_no_clock_no_files_and_no_voice(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name == "exec" and path.name == "record.py":
-                continue  # compiles methods out of field names, as the standard decorator does
             assert name not in IMPURE_CALLS, f"{path}:{node.lineno}: core calls {name}()"
 
 
@@ -136,6 +145,22 @@ def test_libraries_are_imported_where_they_are_needed_and_not_before(path):
         late = not top or room_of(path) == "rooms"
         assert late, f"{path}:{line}: {module} is imported by merely importing this file"
         assert room_of(path) in THIRD_PARTY_ROOMS, f"{path}:{line}: {module}"
+
+
+MODULES = {"gitpython": "git", "python-dateutil": "dateutil"}  # where the two names differ beyond - and _
+
+
+def test_every_library_has_a_job():
+    """What a user's machine installs is imported by the product, and its decision says what for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(x for name, xs in extras.items() if name != "dev" for x in xs)]
+    used = {module.split(".")[0] for path in FILES for module, _, _ in imports(tree_of(path))}
+    said = (ROOT / "docs/decisions/0011-each-library-has-one-job.md").read_text(encoding="utf-8").lower()
+    for dependency in wanted:
+        name = re.split(r"[<>=; ]", dependency)[0]
+        assert MODULES.get(name, name.replace("-", "_")) in used, f"nothing imports {name}"
+        assert dependency not in project["dependencies"] or f"| {name} |" in said, name
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if room_of(p) != "rooms"], ids=named)

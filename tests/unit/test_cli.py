@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import bootstrap
+from fleet import bootstrap, engine
 from fleet.cli import common, completions, doctor, init, logs, main, parser, table
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.journal import locks, requests, store
-from fleet.world import packages, terminal
+from fleet.world import packages, terminal, tmux_words
+from tests.programs import COMMON, need
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """
@@ -109,14 +110,14 @@ def test_a_config_without_a_name_is_refused(project, words):
 
 def test_a_missing_config_says_what_to_do(tmp_path, monkeypatch):  # R014
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(common, "ENGINE", str(tmp_path))
+    monkeypatch.setattr(engine, "BESIDE", str(tmp_path))
     code, _, err = call("validate")
     assert code == 2
     assert "agents.py init" in err
 
 
 def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R015, T04
-    monkeypatch.setattr(common, "ENGINE", str(project))
+    monkeypatch.setattr(engine, "BESIDE", str(project))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -416,7 +417,7 @@ def test_a_starter_validates_at_once_and_is_kept_the_second_time(
     assert code == 0
     root = tmp_path / "My Project!"
     assert 'session_prefix = "my-project-"' in (root / "agents.toml").read_text()
-    assert (root / ".gitignore").read_text() == ".ao-state/\n"
+    assert (root / ".gitignore").read_text() == ".ao-state/\nwork/\n"
     code, out, err = call("validate", "--config", "My Project!/agents.toml")
     assert code == 0, err
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
@@ -432,7 +433,7 @@ def test_init_here_adds_to_an_ignore_file_and_touches_nothing_else(tmp_path, mon
     Path(".gitignore").write_text("*.log")
     document = json.loads(call("init", "--json")[1])
     assert Path("agents.toml").read_text() == "mine"
-    assert Path(".gitignore").read_text() == "*.log\n.ao-state/\n"
+    assert Path(".gitignore").read_text() == "*.log\n.ao-state/\nwork/\n"
     assert "agents.toml" in document["kept"]
     assert "agents.toml" not in document["written"]
 
@@ -468,12 +469,28 @@ def test_doctor_names_each_fault_and_its_cure(project, monkeypatch):
 
 def test_doctor_works_with_no_fleet_and_no_tmux(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(common, "ENGINE", str(tmp_path))
+    monkeypatch.setattr(engine, "BESIDE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     code, out, _ = call("doctor")
     assert code == 1
     assert "fail  tmux: not found" in out
     assert "warn  config: there is no agents.toml here" in out
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (tmux_words.PROVED[0], f"ok    tmux: {tmux_words.PROVED[0]}\n"),
+        ("3.4", "warn  tmux: 3.4: not among the proved versions\n"),
+        ("99.1", "warn  tmux: 99.1: newer than any proved version\n"),
+        ("2.9a", "fail  tmux: tmux 2.9a is older than 3.2\n"),
+    ],
+)
+def test_doctor_says_how_far_a_tmux_is_proved(tmp_path, monkeypatch, version, said):
+    (tmp_path / "tmux").write_text(f"#!/bin/sh\necho tmux {version}\n")
+    (tmp_path / "tmux").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert said in call("doctor")[1]
 
 
 def backend_check(command, monkeypatch, *, enabled=True):
@@ -490,40 +507,82 @@ def test_only_a_program_that_can_be_named_is_looked_for(monkeypatch):
     assert backend_check("$HOME/bin/x", monkeypatch) == []
 
 
+APT = "apt-get update && apt-get install -y"
+VENV_PACKAGE = f"python3.{sys.version_info[1]}-venv"
+NIX = "nix --extra-experimental-features 'nix-command flakes' profile install"
+
+
 @pytest.mark.parametrize(
-    ("there", "uid", "command"),
+    ("there", "uid", "needs", "line"),
     [
-        ("apt-get", 0, ["apt-get", "install", "-y", "tmux"]),
-        ("dnf", 1000, ["sudo", "dnf", "install", "-y", "tmux"]),
-        ("brew", 1000, ["brew", "install", "tmux"]),
-        ("apk", 0, ["apk", "add", "tmux"]),
-        ("", 0, []),
+        ("apt-get", 0, "tmux git venv", f"{APT} tmux git {VENV_PACKAGE}"),
+        ("apt-get", 1000, "tmux", f"{APT} tmux"),
+        ("apt-get sudo", 1000, "tmux", "sudo apt-get update && sudo apt-get install -y tmux"),
+        ("apt-get sudo", 0, "venv", f"{APT} {VENV_PACKAGE}"),
+        ("dnf sudo", 1000, "tmux git venv", "sudo dnf install -y tmux git"),
+        ("apk", 0, "tmux git venv", "apk add --update-cache tmux git"),
+        ("pacman", 0, "tmux git", "pacman -Sy --noconfirm --needed tmux git"),
+        ("brew sudo", 501, "tmux git", "brew install tmux git"),
+        ("nix", 1000, "tmux git", f"{NIX} 'nixpkgs#tmux' 'nixpkgs#git'"),
+        ("apt-get nix brew", 0, "git", f"{APT} git"),
+        ("dnf", 0, "venv", ""),
+        ("", 0, "tmux", ""),
     ],
 )
-def test_the_machines_own_package_manager_is_named(monkeypatch, there, uid, command):
-    monkeypatch.setattr(packages.shutil, "which", lambda name: name if name == there else None)
+def test_one_line_installs_all_that_is_missing(monkeypatch, there, uid, needs, line):
+    monkeypatch.setattr(packages.shutil, "which", lambda name: name if name in there.split() else None)
     monkeypatch.setattr(packages.os, "geteuid", lambda: uid)
-    assert packages.install_command(["tmux"]) == command
+    assert packages.install_line(needs.split()) == line
 
 
-def test_without_the_right_to_install_the_one_command_is_printed(monkeypatch):
-    monkeypatch.setattr(
-        packages, "install_command", lambda names: ["sudo", "apt-get", "install", "-y", *names]
+def bin_with(folder: Path, *tools: str) -> Path:
+    """A PATH with these programs and nothing else."""
+    import shutil
+
+    folder.mkdir()
+    for tool in tools:
+        (folder / tool).symlink_to(shutil.which(tool) or "/bin/true")
+    return folder
+
+
+def test_a_user_without_sudo_is_told_one_line_and_whose_it_is(tmp_path):
+    folder = bin_with(tmp_path / "bin", "id", "apt-get")
+    program = (
+        "import os, sys; os.geteuid = lambda: 1000; from fleet.world import packages; "
+        "sys.exit(packages.main(['tmux']))"
     )
-    monkeypatch.setattr(packages, "may_run", lambda command: False)
-    assert packages.install(["tmux"]).endswith("run `sudo apt-get install -y tmux`")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env={"PATH": str(folder)}, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    words, line = done.stderr.splitlines()
+    assert words.startswith("error: missing here: tmux 3.2 or newer")
+    assert words.endswith("as root, then try again:")
+    assert line.strip().startswith("apt-get update && apt-get install -y tmux git")
+
+
+@pytest.mark.parametrize("verb", ["up", "demo", "attach builder", "doctor"])
+def test_without_tmux_the_line_that_installs_it_is_printed(project, tmp_path, verb):
+    folder = bin_with(tmp_path / "bin", "apt-get")
+    environ = {"PATH": str(folder), "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "AO_WHEELS": "/nowhere"}
+    argv = [sys.executable, str(ROOT / "agents.py"), *verb.split()]
+    done = subprocess.run(argv, cwd=project, env=environ, capture_output=True, text=True)
+    assert done.returncode == 1
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "apt-get install" in line]
+    assert said
+    assert all("apt-get update && " in line and " tmux git" in line for line in said)
+    assert "cloning" not in done.stdout + done.stderr
+    assert not list(tmp_path.glob("fleet-demo-*"))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_valid_for_their_shell(shell):
-    import shutil
-
     code, out, _ = call("completions", shell)
     assert code == 0
     assert all(verb in out for verb in main.verbs())
-    if shutil.which(shell):
-        done = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
+    need(*{shell} - COMMON)
+    done = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -642,7 +701,7 @@ def test_json_is_json_also_where_stdout_cannot_spell_it(project):
 def test_a_digit_that_is_no_number_is_no_age(project):
     code, _, err = call("events", "--since", "²h")
     assert code == 2
-    assert "expected an ISO time" in err
+    assert "expected a moment such as 90m" in err
 
 
 class Left(Exception):

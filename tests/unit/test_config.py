@@ -29,6 +29,7 @@ from fleet.core.model import (
     Phase,
     Price,
     ServiceSpec,
+    TextRule,
     Wake,
     WatchdogSpec,
 )
@@ -58,6 +59,7 @@ SPECS = {
     "backend": Backend,
     "backend.patterns": Pattern,
     "backend.dialogs": Dialog,
+    "backend.texts": TextRule,
     "notify": Notify,
     "price": Price,
 }
@@ -127,6 +129,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 bin="mine-cli",
                 flags="-q",
                 prompt_delivery="ping",
+                prompt_mark="--",
                 model_flag="-m {model}",
                 model_env=True,
                 supports_resume=True,
@@ -147,7 +150,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 env_pass=("P_BACKEND",),
                 process_name="mine",
                 submit_key="C-m",
-                quit_keys=("C-c", "Escape"),
+                clear_keys=("C-u",),
                 queues_input=True,
                 connect_delay=1.0,
                 start_grace=2.0,
@@ -163,6 +166,7 @@ def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
                 screen=(("composer", "^> (?P<draft>.*)"),),
                 patterns=(Pattern("busy", "working", "busy", "footer", "not", "f", "1"),),
                 dialogs=(Dialog("trust", "trust", "Enter", "do it", "g", "2"),),
+                texts=(TextRule("shell", r"\A!", "refuse", "both", "it would be run", "3"),),
             ),
         ),
         agents=(
@@ -255,6 +259,7 @@ def test_the_full_sample_uses_every_key():
         "backend": document["backend"]["mine"],
         "backend.patterns": document["backend"]["mine"]["patterns"][0],
         "backend.dialogs": document["backend"]["mine"]["dialogs"][0],
+        "backend.texts": document["backend"]["mine"]["texts"][0],
         "agent": document["agent"][0] | document["agent"][2],
         "agent.wake": document["agent"][0]["wake"],
         "service": document["service"][0],

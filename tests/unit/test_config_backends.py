@@ -12,7 +12,8 @@ from fleet import config
 from fleet.config import ConfigError, profiles
 from fleet.config.problems import Report
 from fleet.config.reader import Reader
-from fleet.core.model import Backend, Pattern
+from fleet.core.model import Backend, Fleet, Pattern
+from fleet.world.prompts import model_in
 from tests.unit.test_config import HEAD, parse
 
 PROFILE = {
@@ -151,6 +152,13 @@ def fleet():
     return parse(HEAD + 'model = "default"\n' + agents + '[[agent]]\nname = "bare"\n' + LOOP)
 
 
+def model_of(fleet: Fleet, name: str, phase_id: str | None) -> str:
+    agent = fleet.agent(name)
+    phases = fleet.loop.phases if fleet.loop else ()
+    phase = next((p for p in phases if p.id == phase_id), None)
+    return model_in(agent, phase) if phase else agent.model
+
+
 @pytest.mark.parametrize(
     ("agent", "phase", "model"),
     [
@@ -164,12 +172,12 @@ def fleet():
     ],
 )
 def test_a_phase_beats_the_agent_which_beats_the_defaults(agent, phase, model):  # T10, R109
-    assert config.model_for(fleet(), fleet().agent(agent), phase) == model
+    assert model_of(fleet(), agent, phase) == model
 
 
 def test_a_fleet_without_a_loop_has_models_too():
     bare = parse(HEAD + '[[agent]]\nname = "a"\nmodel = "m"')
-    assert config.model_for(bare, bare.agent("a"), None) == "m"
+    assert model_of(bare, "a", None) == "m"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +197,7 @@ def test_a_fleet_without_a_loop_has_models_too():
 )
 def test_the_environment_beats_everything_for_one_invocation(environ, agent, model):  # R133, T10, T11
     changed, _ = config.override(fleet(), environ)
-    assert config.model_for(changed, changed.agent(agent), "p1") == model
+    assert model_of(changed, agent, "p1") == model
 
 
 def test_an_override_says_what_it_does_and_that_the_file_wins_later():  # R134, T13

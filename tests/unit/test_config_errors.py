@@ -115,7 +115,7 @@ FAULTS = [
     (HEAD + '[backend.demo]\nprompt_delivery = "pipe"', 6, "backend.demo.prompt_delivery", "arg, ping, exec"),
     (HEAD + '[backend.demo]\nsubmit_key = "; kill-server"', 6, "backend.demo.submit_key", "not a tmux key"),
     (HEAD + '[backend.demo]\nsubmit_key = ""', 6, "backend.demo.submit_key", "must not be empty"),
-    (HEAD + '[backend.demo]\nquit_keys = ["C-c", "-t"]', 6, "backend.demo.quit_keys", "not a tmux key"),
+    (HEAD + '[backend.demo]\nclear_keys = ["C-c", "-t"]', 6, "backend.demo.clear_keys", "not a tmux key"),
     (HEAD + "[backend.demo]\nstall_idle = 0", 6, "backend.demo.stall_idle", "greater than 0"),
     (HEAD + '[[backend.demo.patterns]]\nname = "x"\nstate = "busy"\nre = "x"',
      7, "backend.demo.patterns[0].state", "working"),
@@ -398,6 +398,7 @@ def test_of_a_long_list_of_what_is_known_only_the_head_is_shown():
         parse(HEAD + agents + LOOP + '[loop.handoff]\nclaim_pings = "zzzzzz"\n')
 
 
+@pytest.mark.long
 def test_every_prefix_of_a_file_is_a_fleet_or_a_config_error():  # I36
     for name in ("small.toml", "contract.toml"):
         data = fixture(name)

@@ -17,7 +17,7 @@ from fleet.cli.main import verbs
 from fleet.cli.parser import parser_for
 from fleet.config.keys import BY_SECTION
 from fleet.core.state import EDGES, Detail, State
-from fleet.journal.events import EventType
+from fleet.core.words import EventType
 from tests.documents import COMMANDS, ROOT, blocks, pages
 from tools import docs, words
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from fleet.core.loop import Cancel, Commit, GateResult, RunGate
+from fleet.core.loop import Cancel, Commit, GateResult, LookAtTree, RunGate, TreeView
 from fleet.core.model import Gate, Handoff
 from fleet.core.rules.gates import (
     Answer,
@@ -104,7 +106,7 @@ def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
 
 def test_a_new_commit_is_judged_anew_and_told_anew():
     told = run([TESTS], result(TESTS, ok=False))
-    moved = change(STILL, head=B)
+    moved = change(STILL, head=B, tree=TreeView(B, at=NOW))
     memory = change(told.memory, unsent=())
     (step,) = steps(run([TESTS], result(TESTS, ok=False), git=moved, memory=memory), RunGate)
     assert step.key == B
@@ -125,7 +127,7 @@ def test_a_result_of_another_phase_says_nothing():
 
 def test_a_gate_at_work_for_an_older_commit_makes_room():
     old = job_of(RunGate("p1", 0, TESTS, print_of(TESTS), A))
-    plan = run([TESTS], git=change(STILL, head=B), jobs=[old])
+    plan = run([TESTS], git=change(STILL, head=B, tree=TreeView(B, at=NOW)), jobs=[old])
     assert steps(plan, Cancel) == [Cancel(old)]
     assert not steps(plan, RunGate)
 
@@ -191,8 +193,8 @@ def test_gates_have_names():
 HANDOFF = Handoff(repo="/p/b")
 
 
-def verdict(gate, answer, baseline=None):
-    return judge(RunGate("p1", 0, gate, "x", A, baseline=baseline), answer, HANDOFF)
+def verdict(gate, answer, baseline=None, **more):
+    return judge(RunGate("p1", 0, gate, "x", A, baseline=baseline, **more), answer, HANDOFF)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +218,12 @@ def test_an_answer_is_judged(gate, answer, ok, words):
     assert words in said
 
 
+def line(*subjects, start=1):
+    """Commits on one line of history, newest first."""
+    made = [Commit(f"{i:040x}", s, at=i) for i, s in enumerate(subjects, start)]
+    return (*(change(c, parents=(after.hash,)) for c, after in itertools.pairwise(made)), *made[-1:])
+
+
 @pytest.mark.parametrize(
     ("subjects", "ok"),
     [
@@ -226,37 +234,161 @@ def test_an_answer_is_judged(gate, answer, ok, words):
         (["review(p1): FAIL", "review(p1): PASS", "claim(p1): x"], False),
         (["review(p1): PASS", "review(p1): FAIL", "claim(p1): x"], True),
         (["review(p1): found two holes", "claim(p1): x"], False),
+        (["review(p1): more probes", "review(p1): PASS", "claim(p1): x"], False),
         (["claim(p1): x"], False),
         (["docs: PASS"], False),
         ([], False),
+        (["review(p2): PASS", "claim(p1): x"], False),
+        (["review(p0): PASS", "claim(p1): x"], False),
+        (["review(p10): PASS", "claim(p1): x"], False),
+        (["review: PASS", "claim(p1): x"], False),
+        (["review(p2): FAIL", "review(p1): PASS", "claim(p1): x"], True),
+        (["review: FAIL", "review(p1): PASS", "claim(p1): x"], False),
+        (["review(p1/2): PASS", "claim(p1/2): x"], True),
     ],
 )
-def test_a_review_must_be_newer_than_the_newest_claim(subjects, ok):
-    commits = tuple(Commit(f"{i:040x}", s) for i, s in enumerate(subjects))
+def test_a_review_must_be_newer_than_the_newest_claim_and_name_the_phase(subjects, ok):
+    good, said, _ = verdict(REVIEW, Answer(0, "", line(*subjects)))
+    assert good is ok
+    assert said
+
+
+def graph(*rows):
+    """Rows of (hash letter, subject, parents), in any order a log may list them."""
+    return tuple(Commit(h * 40, s, at=5, parents=tuple(p * 40 for p in up)) for h, s, up in rows)
+
+
+MERGE, SAYS_PASS = ("d", "merge", "bc"), ("b", "review(p1): PASS", "a")
+CLAIM_TWO, CLAIM_ONE = ("c", "claim(p1): two", "a"), ("a", "claim(p1): one", "")
+
+
+@pytest.mark.parametrize(
+    ("commits", "ok"),
+    [
+        # the review and an unreviewed claim were merged: whichever a log lists first
+        (graph(MERGE, SAYS_PASS, CLAIM_TWO, CLAIM_ONE), False),
+        (graph(MERGE, CLAIM_TWO, SAYS_PASS, CLAIM_ONE), False),
+        # a review after the merge has seen both
+        (graph(("e", "review(p1): PASS", "d"), MERGE, ("b", "fix", "a"), CLAIM_TWO, CLAIM_ONE), True),
+        # two reviewers side by side
+        (graph(MERGE, SAYS_PASS, ("c", "review(p1): FAIL", "a"), CLAIM_ONE), False),
+        (graph(MERGE, SAYS_PASS, ("c", "review(p1): PASS", "a"), CLAIM_ONE), True),
+    ],
+)  # fmt: skip
+def test_every_claim_is_an_ancestor_of_the_review_that_passes_it(commits, ok):
     good, said, _ = verdict(REVIEW, Answer(0, "", commits))
     assert good is ok
     assert said
 
 
+def test_after_a_rewrite_a_review_from_before_the_phase_says_nothing():
+    commits = line("review(p1): PASS", "claim(p1): x", start=50)
+    assert verdict(REVIEW, Answer(0, "", commits), since=C, tip=A, begun=100.0)[0] is False
+    assert verdict(REVIEW, Answer(0, "", commits), since=C, tip=A, begun=10.0)[0] is True
+    kept = (*commits[:-1], change(commits[-1], parents=(C,)))
+    assert verdict(REVIEW, Answer(0, "", kept), since=C, tip=A, begun=100.0)[0] is True, (
+        "dates do not matter then"
+    )
+
+
 @pytest.mark.parametrize(
     ("subject", "expected"),
     [
-        ("review(p1): PASS", "PASS"),
-        ("review PASS p1", "PASS"),
-        ("review p1 PASS", "PASS"),
-        ("review(p1): PASS, no findings", "PASS"),
-        ("review(no-crash): PASS", "PASS"),
-        ("review(p1): FAIL, will PASS when mended", "FAIL"),
-        ("review(p1): not a PASS", "NOT"),
-        ("review(p1): BYPASS", ""),
-        ("review(p1): PASSED", ""),
-        ("review(p1): pass", ""),
-        ("review(PASS): looked", ""),
-        ("review: NON-PASS", ""),
+        ("review(p1): PASS", ("p1", "PASS")),
+        ("review(p1) PASS", ("p1", "PASS")),
+        ("review(p1): PASS, no findings", ("p1", "PASS")),
+        ("review(p1): PASS: tried empty, huge and missing files", ("p1", "PASS")),
+        ("review(p1): PASS no findings", ("p1", "PASS")),
+        ("review(p1): **PASS**", ("p1", "PASS")),
+        ("review(no-crash): PASS", ("no-crash", "PASS")),
+        ("review(p1): PASS, 4 of 4 probes hold", ("p1", "PASS")),
+        ("review PASS p1", ("", "PASS")),
+        ("review p1 PASS", ("", "")),
+        ("review(p1): FAIL, will PASS when mended", ("p1", "FAIL")),
+        ("review(p1): fail", ("p1", "FAIL")),
+        ("review(p1): REJECTED", ("p1", "REJECTED")),
+        ("review(p1): not a PASS", ("p1", "")),
+        ("review(p1): can't PASS yet", ("p1", "")),
+        ("review(p1): cannot PASS", ("p1", "")),
+        ("review(p1): unable to PASS", ("p1", "")),
+        ("review(p1): would PASS otherwise", ("p1", "")),
+        ("review(p1): PASS withheld", ("p1", "")),
+        ("review(p1): PASS - withheld", ("p1", "")),
+        ("review(p1): PASS? no", ("p1", "")),
+        ("review(p1): PASS ?", ("p1", "")),
+        ("review(p1): PASS, no", ("p1", "")),
+        ("review(p1): PASS/FAIL pending", ("p1", "")),
+        ("review(p1): PASS / FAIL", ("p1", "")),
+        ("review(p1): PASS or FAIL", ("p1", "")),
+        ("review(p1): PASS once mended", ("p1", "")),
+        ("review(p1): PASS (not yet)", ("p1", "")),
+        ("review(p1): no issues, PASS", ("p1", "")),
+        ("review(p1): BYPASS", ("p1", "")),
+        ("review(p1): PASSED", ("p1", "")),
+        ("review(p1): PASS-ish", ("p1", "")),
+        ("review(p1): pass", ("p1", "")),
+        ("review(PASS): looked", ("PASS", "")),
+        ("review: NON-PASS", ("", "")),
+        ("", ("", "")),
     ],
 )
-def test_the_first_verdict_in_a_subject_counts(subject, expected):
+def test_the_verdict_is_the_first_word_after_the_scope(subject, expected):
     assert verdict_in(subject, "PASS") == expected
+
+
+# --- the work tree ----------------------------------------------------------------------------------
+
+DIRTY = TreeView(A, tracked="t1", at=NOW)
+
+
+def test_a_result_belongs_to_the_commit_and_the_work_tree():
+    dirty = change(STILL, tree=DIRTY)
+    (step,) = steps(run([TESTS, CLEAN], result(TESTS), git=dirty), RunGate)
+    assert (step.index, step.key) == (0, f"{A}+t1.")
+    (step,) = steps(run([TESTS, CLEAN], result(TESTS, key=DIRTY.key)), RunGate)
+    assert (step.index, step.key) == (0, A), "what passed on a dirty tree is asked again on a clean one"
+
+
+def test_the_work_tree_is_looked_at_before_the_gates_and_before_the_step():
+    assert steps(run([TESTS], git=change(STILL, tree=None)), LookAtTree)
+    assert not steps(run([TESTS], git=change(STILL, tree=None), jobs=["worktree"]), LookAtTree)
+    plan = run([TESTS], result(TESTS), git=change(STILL, tree=TreeView(A, at=NOW - 1)))
+    assert steps(plan, LookAtTree), "the look was older than the answer"
+    assert not moves(plan)
+    assert not steps(run([REVIEW], git=change(STILL, tree=None)), LookAtTree), "a review does not hang on it"
+
+
+@pytest.mark.parametrize(("age", "wake"), [(60.0, 5.0), (5.0, 5.0), (2.0, 3.0)])
+def test_a_look_at_the_work_tree_that_is_under_way_is_waited_for_without_looking_on(age, wake):
+    tree = TreeView(A, at=NOW - age)
+    plan = run([TESTS], result(TESTS, ok=False), git=change(STILL, tree=tree), jobs=["worktree"])
+    assert plan.wake_at is not None
+    assert plan.wake_at - NOW == pytest.approx(wake)
+
+
+def test_a_phase_without_gates_costs_no_look():
+    assert not steps(run([], git=change(STILL, tree=None)), LookAtTree)
+
+
+def test_a_failure_is_told_once_a_commit_whatever_the_work_tree_does():
+    first = run([TESTS], result(TESTS, ok=False))
+    git = change(STILL, tree=DIRTY)
+    memory = change(first.memory, unsent=())
+    second = run([TESTS], result(TESTS, ok=False, key=DIRTY.key), git=git, memory=memory)
+    assert not second.pings
+
+
+def test_a_phase_that_is_done_again_takes_nothing_from_before():
+    f = fleet(gates=[TESTS])
+    view = seen(f, place=place(f, 0, since=7.0), status=DONE, gates=(result(TESTS),))
+    assert steps(decide(f, settled(f), view), RunGate)
+    view = seen(f, place=place(f, 0, since=7.0), status=DONE, gates=(result(TESTS, begun=7.0),))
+    assert moves(decide(f, settled(f), view))
+
+
+def test_a_gate_during_which_files_changed_is_asked_again():
+    assert not steps(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 1)), RunGate)
+    assert steps(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 6)), RunGate)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +419,7 @@ def test_a_commit_of_the_past_is_not_shown_to_anybody():
     plan = run(
         [REVIEW],
         result(REVIEW, ok=False, key=C),
-        git=change(STILL, tip=C, head=C),
+        git=change(STILL, tip=C, head=C, tree=TreeView(C, at=NOW)),
         memory=settled(fleet(), tip=C),
     )
     assert C[:12] in plan.pings[0].text

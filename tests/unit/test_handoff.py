@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.config import profiles
-from fleet.core.kickoff import continue_line, nudge_line
+from fleet.core.kickoff import continue_line
 from fleet.core.loop import Commit, Fetch, GitView, History, InboxView, LoopMemory, Ping, ReadHistory
 from fleet.core.model import Handoff
 from fleet.core.rules.handoff import EMPTY, fresh_commits, matching, side_of
@@ -66,6 +66,12 @@ def test_a_claim_wakes_its_side_and_a_review_the_other():
     assert told(look("review(p1): FAIL")) == [("builder", "review")]
     assert told(look("fix: typo", "docs: x")) == []
     assert told(look("review(p1): PASS", "claim(p1): x")) == [("adversary", "claim"), ("builder", "review")]
+
+
+def test_a_commit_that_names_another_phase_came_late_and_is_not_told():
+    assert told(look("review(p2): PASS", "claim(p2/3): x")) == []
+    assert told(look("claim(p1/3): an item of this phase")) == [("adversary", "claim")]
+    assert told(look("claim(lexer): no phase is called so")) == [("adversary", "claim")]
 
 
 def test_several_claims_make_one_ping_with_the_newest_and_the_count():
@@ -131,7 +137,7 @@ def test_rewritten_commits_are_not_told_again_and_new_ones_are():
         Commit(f"{i:040x}", s, at=i, new=False) for i, s in ((1, "claim(p1): one"), (2, "claim(p1): two"))
     )
     new = tuple(
-        Commit(f"{i + 90:040x}", s, at=i)
+        Commit(f"{i + 90:040x}", s, at=i, same=i < 3)
         for i, s in ((3, "claim(p1): three"), (2, "claim(p1): two"), (1, "claim(p1): one"))
     )
     history = History(A, B, (*new, *old))
@@ -139,6 +145,59 @@ def test_rewritten_commits_are_not_told_again_and_new_ones_are():
     plan = decide(fleet(), settled(fleet()), seen(fleet(), git=change(STILL, tip=B, history=history)))
     assert "A new claim" in plan.pings[0].text
     assert "handoff.rebaselined" in [n.type for n in plan.notes]
+
+
+def test_an_amended_claim_is_told_and_so_is_one_that_stands_on_something_amended():
+    old = Commit("1" * 40, "claim(p1): x", at=1, new=False)
+    amended = Commit("2" * 40, "claim(p1): x", at=1)
+    assert fresh_commits(History(A, B, (amended, old))) == (amended,)
+    base, top = Commit("3" * 40, "fix: y", at=2, new=False), Commit("4" * 40, "claim(p1): x", at=1, new=False)
+    below = Commit("5" * 40, "fix: y", at=2)
+    above = Commit("6" * 40, "claim(p1): x", at=1, same=True, parents=(below.hash,))
+    assert fresh_commits(History(A, B, (above, below, top, base))) == (above, below)
+    rebased = change(below, same=True)
+    assert fresh_commits(History(A, B, (above, rebased, top, base))) == ()
+
+
+def test_what_lies_before_the_start_of_the_phase_is_not_told_in_it():
+    f = fleet()
+    one, two = Commit(B, "claim(p1): late", at=1), Commit(C, "claim(p2): x", at=2, parents=(B,))
+    view = seen(f, place=place(f, 1, commit=B), git=change(STILL, tip=C, history=History(A, C, (two, one))))
+    (ping,) = decide(f, settled(f, 1), view).pings
+    assert "A new claim" in ping.text
+    assert ping.phase == "p2"
+
+
+def test_a_ping_of_another_phase_is_not_sent():
+    f = fleet()
+    plan = decide(f, settled(f, 1, unsent=(Ping("x", "builder", "t", "claim", "p1"),)), seen(f, 1))
+    assert plan.pings == ()
+
+
+def test_a_lock_is_tolerated_twice_and_then_named_until_it_is_gone():
+    f = fleet()
+    memory, locked = settled(f), change(STILL, remote=True, fetched=True, fetch_lock="/p/x.lock")
+    for _ in range(2):
+        plan = decide(f, memory, seen(f, git=locked))
+        assert not plan.problems
+        memory = plan.memory
+    plan = decide(f, memory, seen(f, git=locked))
+    assert any("/p/x.lock" in p for p in plan.problems)
+    assert [n.type for n in plan.notes] == ["handoff.fetch_failed"]
+    again = decide(f, plan.memory, seen(f, git=locked))
+    assert not again.notes
+    free = decide(f, again.memory, seen(f, git=change(STILL, remote=True, fetched=True)))
+    assert [n.type for n in free.notes] == ["handoff.fetch_recovered"]
+    assert not free.problems
+
+
+def test_a_watched_branch_that_is_gone_is_a_problem_and_no_other_is_followed():
+    f = fleet()
+    memory = decide(f, settled(f), seen(f)).memory
+    plan = decide(f, memory, seen(f, git=change(STILL, ref="HEAD", tip=B)))
+    assert any("is gone" in p for p in plan.problems)
+    assert not steps(plan, ReadHistory)
+    assert plan.memory.tip == A
 
 
 def test_a_repository_without_commits_is_looked_through_too():
@@ -341,7 +400,7 @@ def test_no_shipped_profile_misreads_a_ping():
     """T67, T70: neither as a banner, nor as work, nor as a dialog."""
     texts = [p.text for p in look("claim: x", "review: y").pings]
     texts += [p.text for p in look("claim: x", "claim: y", "review: y", "review: z").pings]
-    texts += [continue_line("p1"), continue_line(), nudge_line("p1", "STATUS.md")]
+    texts += [continue_line("p1"), continue_line()]
     for path in sorted(Path(profiles.__file__).parent.parent.glob("backends/*.toml")):
         profile = tomllib.loads(path.read_text(encoding="utf-8"))
         traps = [profile.get(k, "") for k in ("active_re", "limit_re", "fatal_re")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.kickoff import assemble, continue_line, nudge_line, slots_for
+from fleet.core.kickoff import assemble, continue_line, slots_for
 from fleet.core.model import Phase
 from fleet.world.prompts import NoPrompt, model_in, prompt_for
 from tests.unit.loops import MemoryDisk, change, fleet
@@ -64,7 +64,7 @@ def test_the_same_inputs_give_the_same_bytes(template, role, name):
 
 
 def test_lines_of_ours_are_single_lines_that_no_cli_takes_for_a_command():
-    for line in (continue_line(), continue_line("p1"), nudge_line("p1", "STATUS-p1.md")):
+    for line in (continue_line(), continue_line("p1")):
         assert "\n" not in line
         assert line[0] not in "/!#@"
         assert len(line) <= 500

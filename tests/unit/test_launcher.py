@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -177,11 +180,14 @@ def test_four_starts_at_once_build_it_once_and_all_run_inside(house, tmp_path):
     assert [p.name for p in house.iterdir() if p.name.startswith(".venv-")] == []
 
 
+@pytest.mark.long
 def test_a_wrong_digest_installs_nothing_and_says_why(house, tmp_path):
-    (house / "requirements.lock").write_text("tinylib==1.0 --hash=sha256:" + "0" * 64 + "\n")
-    done = run([sys.executable, house / "fleet" / "bootstrap.py"], env=offline(tmp_path))
+    (house / "requirements-dev.lock").write_text("tinylib==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    environ = {**offline(tmp_path), "AO_WHEELS": "wheels"}  # relative to where the command is given
+    done = run([sys.executable, house / "fleet" / "bootstrap.py", "dev"], env=environ, cwd=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: AO_WHEELS=")
+    said = f"error: AO_WHEELS={tmp_path}/wheels does not hold what requirements-dev.lock asks for"
+    assert done.stderr.splitlines()[-1].startswith(said)
     assert not (house / ".venv").exists()
 
 
@@ -262,7 +268,10 @@ def test_a_failed_install_says_what_to_do(bare, said, means):
 
 def test_a_python_without_venv_is_told_apart(bare, monkeypatch):
     monkeypatch.setattr(bootstrap, "missing", lambda modules: ["ensurepip"])
-    with pytest.raises(bootstrap.CannotBuild, match="python3-venv"):
+    there = {"apt-get", "tmux", "git"}
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: name if name in there else None)
+    wanted = rf"apt-get update && .*apt-get install -y python3\.{sys.version_info[1]}-venv$"
+    with pytest.raises(bootstrap.CannotBuild, match=wanted):
         bootstrap.build("base", home=bare, run=lambda argv: (0, ""))
 
 
@@ -281,23 +290,177 @@ def test_uv_is_used_when_present_and_pip_when_it_fails(bare, monkeypatch):
         assert used == tools
 
 
-def test_an_optional_library_is_gone_without_and_not_waited_for_twice(bare, monkeypatch, capsys):
-    tried = []
+@pytest.fixture
+def failing(bare, monkeypatch):
+    """`enter` in a house where every build fails as told; what was tried is noted."""
+    tried, fault = [], [bootstrap.CannotBuild("no network")]
 
     def fails(wanted, *, home):
         tried.append(wanted)
-        raise bootstrap.CannotBuild("no network")
+        raise fault[0]
 
     monkeypatch.setattr(bootstrap, "HOME", bare)
     monkeypatch.setattr(bootstrap, "build", fails)
     monkeypatch.setattr(bootstrap.ensure, "__kwdefaults__", {"home": bare, "patient": True})
+    return tried, fault
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_up_takes_a_venv_that_is_there_and_builds_none(tmp_path, built):
+    house = engine(tmp_path / "house")
+    config = tmp_path / "agents.toml"
+    head = '[defaults]\nsession_prefix = "aotest-venv-"\nlog_dir = "state"\n'
+    agent = '[[agent]]\nname = "one"\nkind = "persistent"\nbackend = "demo"\n'
+    config.write_text(head + agent, encoding="ascii")
+    (tmp_path / "bin").mkdir()
+    for name in ("tmux", "git"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    env = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "PIP_INDEX_URL": "http://127.0.0.1:9/"}
+    plain = sys._base_executable
+    if built:
+        python = house / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\necho entered\n", encoding="ascii")
+        python.chmod(0o755)
+        asked = f"from fleet import bootstrap; print(bootstrap.stamp('base', {str(house)!r}))"
+        stamp = run([plain, "-P", "-c", asked], cwd=house, env={**env, "PYTHONPATH": str(house)}).stdout
+        (house / ".venv" / bootstrap.STAMP).write_text(stamp, encoding="ascii")
+    done = run([plain, "-S", house / "agents.py", "up", "--dry-run", "--config", config], env=env)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout == "entered\n") is built, done.stdout
+    assert "setting up" not in done.stderr
+    assert built or not [p for p in house.iterdir() if p.name.startswith(".venv")]
+
+
+def test_an_optional_library_is_gone_without(failing, capsys):
     bootstrap.enter(["no_such_module"], optional=True)
     assert "going on without no_such_module: no network" in capsys.readouterr().err
-    bootstrap.enter(["no_such_module"], optional=True)
-    assert tried == ["base"]
     with pytest.raises(bootstrap.CannotBuild, match="no network"):
         bootstrap.enter(["no_such_module"])
-    assert tried == ["base", "base"]
+
+
+def test_an_index_is_not_waited_for_while_it_cannot_be_reached(failing, capsys, monkeypatch):
+    tried, fault = failing
+    with socket.socket() as index:
+        index.bind(("127.0.0.1", 0))
+        door = f"127.0.0.1:{index.getsockname()[1]}"
+        fault[0] = bootstrap.CannotBuild("no network", door)
+        for _ in range(2):
+            bootstrap.enter(["no_such_module"], optional=True)
+        assert tried == ["base"]
+        assert "going on without no_such_module: as before, no network" in capsys.readouterr().err
+        monkeypatch.setenv("PIP_INDEX_URL", "somewhere else")  # another try than the one that failed
+        bootstrap.enter(["no_such_module"], optional=True)
+        assert tried == ["base"] * 2
+        bootstrap.enter(["no_such_module"], optional=True)
+        assert tried == ["base"] * 2
+        index.listen()
+        bootstrap.enter(["no_such_module"], optional=True)
+        assert tried == ["base"] * 3
+
+
+def test_what_was_mended_is_tried_again_at_once(failing):
+    """Whatever the cause was: only an index that still cannot be reached keeps a start from trying."""
+    tried, fault = failing
+    fault[0] = bootstrap.CannotBuild("python has no venv module")
+    for _ in range(3):
+        bootstrap.enter(["no_such_module"], optional=True)
+    assert tried == ["base"] * 3
+
+
+@pytest.mark.parametrize(
+    ("said", "proxy", "door"),
+    [
+        ("HTTPSConnectionPool(host='index.example', port=443): Max retries", "", "index.example:443"),
+        ("Pool(host='index.example', port=443): ", "http://proxy.example:3128/", "proxy.example:3128"),
+        ("host='index.example', port=443): ProxyError('Cannot connect to proxy.')", "", ""),
+        ("No matching distribution found for x", "", ""),
+    ],
+)
+def test_the_door_that_was_closed_is_known(monkeypatch, said, proxy, door):
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", proxy)
+    assert bootstrap.door_of(said) == door
+
+
+def test_doctor_tells_why_the_last_build_failed(house, tmp_path):
+    shutil.rmtree(tmp_path / "wheels")
+    environ = {**offline(tmp_path), "AO_WHEELS": "wheels"}
+    done = run([sys.executable, "-S", house / "fleet" / "bootstrap.py"], env=environ, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"error: AO_WHEELS={tmp_path}/wheels is no directory" in done.stderr
+    said = run([sys.executable, "-S", house / "agents.py", "doctor"], env=environ, cwd=tmp_path).stdout
+    (line,) = [line for line in said.splitlines() if "libraries: " in line]
+    assert f"failed: AO_WHEELS={tmp_path}/wheels is no directory" in line
+
+
+# -- which Python ------------------------------------------------------------------------------------------
+
+
+def pythons(folder: Path, **versions: str) -> str:
+    """A PATH whose Pythons say that they are of these versions; one that says nothing does not run."""
+    folder.mkdir(parents=True)
+    for name, version in versions.items():
+        program = folder / name.replace("_", ".")
+        minor = version.partition(".")[2]
+        answer = f"echo {minor if version.startswith('3.') else 0}" if version else "exit 127"
+        program.write_text(f"#!/bin/sh\n{answer}\n")
+        program.chmod(0o755)
+    (folder / "sort").symlink_to(shutil.which("sort"))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        ({"python3": "3.11"}, "python3"),
+        ({"python3": "3.12", "python3_14": "3.14"}, "python3"),  # what ./agents.py runs under
+        ({"python3": "3.9", "python3_12": "3.12", "python3_14": "3.14"}, "python3.14"),
+        ({"python3_14": "3.14"}, "python3.14"),
+        ({"python3": "3.15", "python3_13": "3.13"}, "python3.13"),  # proved before unproved
+        ({"python3": "3.10", "python3_14": "", "python3_11": "3.11"}, "python3.11"),  # one that does not run
+        ({"python3_27": "3.27", "python3_100": "3.100"}, "python3.27"),  # not yet thought of
+        ({"python": "3.13"}, "python"),
+        ({"python": "2.7", "python3_16": "3.16"}, "python3.16"),
+        ({"python3": "3.10", "python3_9": "3.9"}, ""),
+        ({"python3_14t": "3.14", "python3_14-config": ""}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_python_is_found_whatever_it_is_called(tmp_path, there, chosen):
+    path = pythons(tmp_path / "bin", **there)
+    done = run(["/bin/sh", ROOT / "fleet" / "find-python.sh"], env={"PATH": path})
+    assert done.stdout.strip() == (f"{path}/{chosen}" if chosen else "")
+    assert done.returncode == (0 if chosen else 2)
+    assert ("error: no Python 3.11 or newer on PATH" in done.stderr) == (not chosen)
+
+
+def test_the_python_that_is_asked_for_is_the_one_or_none(tmp_path):
+    path = pythons(tmp_path / "bin", python3="3.12", python3_11="3.11", python3_9="3.9")
+    finder = ["/bin/sh", ROOT / "fleet" / "find-python.sh"]
+    for asked in ("python3.11", "bin/python3.11", f"{path}/python3.11"):
+        done = run(finder, env={"PATH": path, "PYTHON": asked}, cwd=tmp_path)
+        assert done.stdout == f"{path}/python3.11\n"
+    done = run(finder, env={"PATH": path, "PYTHON": "python3.9"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: PYTHON is python3.9, and that is no Python 3.11 or newer\n"
+
+
+def test_both_scripts_and_the_launcher_ask_the_same_place():
+    for name in ("smoke.sh", "tests/run.sh", "agents.py"):
+        assert "find-python.sh" in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_proved_pythons_are_the_declared_ones():
+    script = (ROOT / "fleet" / "find-python.sh").read_text(encoding="utf-8")
+    bounds = dict(re.findall(r"^(oldest|newest)=(\d+)$", script, re.MULTILINE))
+    oldest, newest = int(bounds["oldest"]), int(bounds["newest"])
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert declared["requires-python"] == f">=3.{oldest}"
+    stated = {c.rpartition(" ")[2] for c in declared["classifiers"] if "Python :: 3." in c}
+    assert stated == {f"3.{minor}" for minor in range(oldest, newest + 1)}
+    assert f"Python 3.{oldest} to 3.{newest}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_inside_the_environment_a_missing_module_ends_it_instead_of_looping(bare, monkeypatch):

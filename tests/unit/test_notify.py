@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from fleet.config import parse
 from fleet.core.model import NOTICES, Notify
-from fleet.journal.events import Events, EventType
+from fleet.core.words import EventType
+from fleet.journal.events import Events
 from fleet.journal.store import Store
-from fleet.rooms.eventfile import Place, end_of, read_on
+from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.rooms.notify import notices, targets
 from fleet.rooms.notify.notices import NOTHING_YET, from_event, wanted
 from fleet.rooms.notify.notifier import BACK_OFF_S, BURST, Notifier, is_quiet
 from fleet.rooms.notify.runner import standing_still
-from fleet.rooms.notify.targets import Message, deliver, label, shown
+from fleet.rooms.notify.targets import Dispatch, deliver, label, shown
 from fleet.world.files import RealDisk
 from tests.tmux.project import until
 
@@ -93,6 +94,10 @@ STORIES = {
          event("sequence.completed", "", ts=300)],
         ["phase", "phase", "complete"],
     ),
+    "a loop that is held is told each time it is": (
+        [event("phase.held", ""), event("phase.held", "", ts=200)],
+        ["held", "held"],
+    ),
     "a file that is not right is told once until it is": (
         [event("config.rejected", ""), event("config.rejected", "", ts=101), event("config.loaded", ""),
          event("config.rejected", "", ts=300)],
@@ -133,6 +138,7 @@ def test_every_event_that_is_news_exists_and_every_kind_can_happen():
 
 def test_who_asks_for_nothing_particular_is_told_what_needs_a_person():
     assert wanted("fatal", ())
+    assert wanted("held", ())
     assert not wanted("limited", ())
     assert wanted("limited", ("limited",))
     assert not wanted("fatal", ("limited",))
@@ -157,7 +163,7 @@ def journal(tmp_path, **more):
 
 def test_reading_goes_on_where_it_stopped_also_over_a_rotation(tmp_path, monkeypatch):
     monkeypatch.setattr("fleet.journal.events.CAP", 2000)
-    events, place, seen = journal(tmp_path), Place(), []
+    events, place, seen = journal(tmp_path), Bookmark(), []
     for number in range(60):
         events.record("agent.ready", agent=f"n{number}")
         if number % 7 == 0:
@@ -172,7 +178,7 @@ def test_a_line_that_is_still_being_written_waits(tmp_path):
     path = tmp_path / "events.jsonl"
     whole = json.dumps(event("agent.ready")) + "\n"
     path.write_text(whole + whole[:20])
-    records, place = read_on(str(path), Place())
+    records, place = read_on(str(path), Bookmark())
     assert len(records) == 1
     path.write_text(whole + whole)
     assert len(read_on(str(path), place)[0]) == 1
@@ -199,7 +205,7 @@ class Rig:
         )
         self.fleet = parse(text, str(tmp_path / "agents.toml"))
         self.events = Events(RealDisk(), os.path.join(self.fleet.log_dir, "events.jsonl"), time.time)
-        self.sent: list[tuple[str, Message]] = []
+        self.sent: list[tuple[str, Dispatch]] = []
         self.answers: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -267,6 +273,7 @@ def test_a_message_that_was_queued_but_not_sent_is_sent_by_the_next_life(tmp_pat
 
 def test_a_question_is_told_when_it_has_lasted_and_not_when_it_was_answered(tmp_path):
     rig, now = Rig(tmp_path, COMMAND, after=60.0), time.time() + 1
+    rig.events._wall = lambda: now
     rig.events.record("agent.state_changed", agent="quick", reason="IDLE -> ASKING: trust?", now="ASKING")
     rig.events.record("agent.state_changed", agent="slow", reason="IDLE -> ASKING: trust?", now="ASKING")
     rig.turn(now)
@@ -282,6 +289,7 @@ def test_a_question_is_told_when_it_has_lasted_and_not_when_it_was_answered(tmp_
 
 def test_after_makes_everything_that_can_pass_wait_but_not_what_has_happened(tmp_path):
     rig, now = Rig(tmp_path, COMMAND + 'on = ["limited", "phase"]\nafter = 100'), time.time() + 1
+    rig.events._wall = lambda: now
     rig.events.record("agent.limited", agent="a")
     rig.events.record("phase.advanced")
     rig.turn(now)
@@ -387,7 +395,7 @@ HOSTILE = f"\x1b]0;owned\x07\x1b[31m[red]<b>&amp;\u202ekrow\u200b\nsecond line {
 
 
 def message(text="why", kind="fatal", agent="a"):
-    return Message("p", (notices.Notice("id", kind, agent, 5.0, text),))
+    return Dispatch("p", (notices.Notice("id", kind, agent, 5.0, text),))
 
 
 def test_what_agents_wrote_arrives_as_one_harmless_line():

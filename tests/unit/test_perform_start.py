@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.core.model import ServiceSpec
+from fleet.core.words import Outcome
 from fleet.world.perform import BATCH, Order, Performer, Ready, Run
 from fleet.world.ports import Launch, Unavailable
+from tests.outcomes import DONE
 
 
 class Hasty:
@@ -23,7 +25,7 @@ class Hasty:
         self.asked.append(len(launches))
         if sum(self.asked) > self.good:
             raise Unavailable("tmux did not answer")
-        return dict.fromkeys((one.session for one in launches), "")
+        return dict.fromkeys((one.session for one in launches), DONE)
 
 
 def started(size: int, good: int):
@@ -55,5 +57,5 @@ def test_no_portion_is_larger_than_tmux_answers_in_time(size):
 def test_a_portion_that_is_not_answered_leaves_the_others_verdict_alone():
     tmux, done = started(3 * BATCH, good=BATCH)
     assert tmux.asked == [BATCH, BATCH]  # a server that hangs is not asked on and on
-    words = [done[f"s{n * BATCH}"].why.partition(":")[0] for n in range(3)]
-    assert words == ["", "unknown", "not tried"]
+    words = [done[f"s{n * BATCH}"].outcome for n in range(3)]
+    assert words == [Outcome.DONE, Outcome.UNKNOWN, Outcome.REFUSED]

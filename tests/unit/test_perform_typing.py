@@ -12,6 +12,7 @@ from fleet.core.memory import Status
 from fleet.core.rules.outbox import tail_of
 from fleet.core.rules.typing import receipts
 from fleet.core.seen import Proc
+from fleet.core.words import Outcome
 from fleet.world.perform import Performer
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
@@ -108,7 +109,7 @@ def test_the_act_itself_looks_once_more_who_is_in_the_pane(action):
     """I8: between the look and the key the agent may have left its terminal to a shell."""
     left = Stage("sh", "dd")
     done = Performer(left, left, None).act(action, message())
-    assert (done.ok, done.stale, left.tmux.typed) == (False, True, [])
+    assert (done.outcome, left.tmux.typed) == (Outcome.STALE, [])
     assert "tui is not in the pane" in done.why
     there = Stage("sh", "tui")  # a wrapper is no stranger
     assert Performer(there, there, None).act(action, message()).ok
@@ -120,7 +121,7 @@ def test_the_intent_is_on_record_before_and_the_outcome_after():
     Performer(stage, stage, None).act(PRESS)
     Performer(stage, stage, None).act(replace(PRESS, expects="other"))
     assert stage.intents.lines[:2] == ["press", "press: done"]
-    assert stage.intents.lines[2:] == ["press", "press: other is not in the pane any more"]
+    assert stage.intents.lines[2:] == ["press", "press: stale: other is not in the pane any more"]
 
 
 def test_whoever_expects_nobody_types_to_anybody():
@@ -156,6 +157,8 @@ LONG = "\n".join(f"line {n} of a long text" for n in range(60))
         (LONG, "", "[Pasted Content 1500 chars] of a long text", True),
         (LONG, "", "please also [Pasted text #1 +59 lines]", False),
         ("", "/kickoff.txt", "[Pasted ~60 lines]", True),
+        ("it says\n[Pasted text #2 +9 lines]\nand", "", "it says\n[Pasted text #2 +9 lines]\nand", True),
+        ("it says\n[Pasted text #2 +9 lines]\nand", "", "no: it says\n[Pasted text #2 +9 lines]\nand", False),
     ],
 )
 def test_only_our_own_words_are_submitted(text, file, draft, ours):

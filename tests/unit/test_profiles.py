@@ -72,7 +72,6 @@ def test_a_real_cli_says_how_it_starts_resumes_submits_and_what_it_needs(cli):
     assert "{id}" in backend.resume_flag
     assert "{model}" in backend.model_flag
     assert backend.submit_key
-    assert backend.quit_keys
     assert backend.transcript == cli
     assert backend.signals[-1] == "screen"
     assert backend.declares_idle

@@ -26,10 +26,10 @@ class Editor:
     """A file somebody edits, and the clock beside it."""
 
     def __init__(self, text: str = GOOD) -> None:
-        self.now, self.saved, self.uid = 1000.0, 0, 0
+        self.now, self.saved, self.fault = 1000.0, 0, ""
         self.raw: bytes | OSError = b""
         self.save(text)
-        world = SimpleNamespace(disk=self, clock=self, uid=0)
+        world = SimpleNamespace(disk=self, clock=self, untrusted=lambda _path: self.fault)
         self.reloader = Reloader(world, PATH, config.parse)
         self.reloader.refresh(force=True)
 
@@ -42,7 +42,7 @@ class Editor:
     def stat(self, _path):
         if isinstance(self.raw, OSError):
             return None
-        return FileStat(len(self.raw), self.saved, self.saved, 0o100644, self.uid)
+        return FileStat(len(self.raw), self.saved, self.saved, 0o100644)
 
     def read(self, _path, cap=CAP):
         if isinstance(self.raw, OSError):
@@ -71,7 +71,9 @@ def test_a_file_that_is_kept_elsewhere_is_followed_there(tmp_path):
     real, link = tmp_path / "kept.toml", tmp_path / "agents.toml"
     real.write_text(GOOD)
     link.symlink_to(real)
-    world = SimpleNamespace(disk=RealDisk(), clock=SimpleNamespace(mono=lambda: 0.0), uid=-1)
+    world = SimpleNamespace(
+        disk=RealDisk(), clock=SimpleNamespace(mono=lambda: 0.0), untrusted=lambda _path: ""
+    )
     reloader = Reloader(world, str(link), config.parse)
     assert reloader.refresh(force=True).event == "config.loaded"
     assert not reloader.refresh().event
@@ -91,7 +93,7 @@ def test_a_file_in_the_middle_of_being_written_is_looked_at_again_before_it_is_c
     """T44: editors truncate first."""
     e = Editor()
     e.save(GOOD[:-20])
-    assert e.look().event == ""
+    assert e.look().event is None
     assert 0 < e.reloader.again_in <= SETTLE_S
     e.save(GOOD + agents("e"))
     assert e.look(0.3).event == "config.loaded"
@@ -246,7 +248,7 @@ def test_what_a_running_fleet_cannot_follow_is_refused_with_what_to_do(old, new,
 def test_a_file_that_became_another_users_is_not_read():
     """I36."""
     e = Editor()
-    e.uid = 1234
+    e.fault = "agents.toml belongs to another user (uid 1234, mode 0644)"
     e.save(GOOD.replace("m-a", "theirs"))
     assert "another user" in e.look().reason
     assert e.reloader.fleet.agents[0].model == "m-a"

@@ -29,7 +29,7 @@ from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
 from fleet.core.state import EDGES, Detail, State
-from fleet.journal.events import EventType
+from fleet.core.words import EventType
 from tests.unit.cases import (
     AGENT,
     BACKEND,
@@ -62,6 +62,16 @@ def check(verdict, action, words):
 
 
 # --- intent ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_pause_with_an_end_is_looked_at_again_just_then(frozen):
+    want = Intent("up", paused=True, frozen=frozen, until=NOW.wall + 300.0)
+    verdict = intent(case(READY, seen=seen(intent=want)))
+    assert verdict.hold
+    assert verdict.wake_at == NOW.steady + 300.0
+    forever = Intent("up", paused=True, frozen=frozen)
+    assert intent(case(READY, seen=seen(intent=forever))).wake_at is None
 
 
 @pytest.mark.parametrize(
@@ -797,6 +807,38 @@ WAITING = replace(READY, outbox=(message(),))
         ),
         pytest.param(
             WAITING,
+            seen(reading=replace(reading("idle", draft=""), commands=True)),
+            {},
+            None,
+            "runs what is typed",
+            id="I8-never-as-a-command",
+        ),
+        pytest.param(
+            replace(WAITING, state="working", outbox=(replace(message(), idle=True),)),
+            seen(reading=reading("working", draft="")),
+            {"backend": replace(BACKEND, queues_input=True)},
+            None,
+            "it is working",
+            id="what-would-be-a-command-in-the-queue-waits",
+        ),
+        pytest.param(
+            WAITING,
+            seen(preparing=True),
+            {},
+            None,
+            "preamble",
+            id="R047-not-into-a-preamble",
+        ),
+        pytest.param(
+            replace(WAITING, alive_since=NOW.steady - 5),
+            seen(),
+            {"backend": replace(BACKEND, patterns=(), connect_delay=12.0)},
+            None,
+            "to come up",
+            id="R062-a-program-has-its-time",
+        ),
+        pytest.param(
+            WAITING,
             seen(pane=replace(PANE, typed_at=NOW.wall - 5)),
             {},
             None,
@@ -950,6 +992,34 @@ EMPTY = reading("idle", draft="")
             None,
             "still stands",
             id="I11-given-up-honestly",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 1, enters=1),
+            seen(reading=EMPTY, receipt=NOW.wall - 500),
+            None,
+            "not reported it yet",
+            id="a-CLI-that-reports-has-the-last-word",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 11, enters=1),
+            seen(reading=EMPTY, receipt=NOW.wall - 500),
+            None,
+            "may have been a command",
+            id="and-what-it-never-reports-is-not-delivered",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 1, enters=1),
+            seen(reading=replace(EMPTY, queued="  ↳ please go on with it"), receipt=NOW.wall - 500),
+            None,
+            "queue",
+            id="unless-its-queue-shows-it",
+        ),
+        pytest.param(
+            in_flight(Status.SUBMITTED, 1, enters=1),
+            seen(reading=EMPTY, receipt=NOW.wall, receipt_text="please go on with it\u200b"),
+            None,
+            "not as it was sent",
+            id="altered-is-not-delivered",
         ),
         pytest.param(
             in_flight(Status.SUBMITTED, 2, enters=1),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from fleet.core.model import Backend
 
 CAPTURES = [capture for cli in selftest.recorded() for capture in selftest.captures(cli)]
 NOW = selftest.NOW
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "screens"
 profile = functools.cache(shipped.load)
 LIFELESS = {
     "dead",
@@ -242,3 +245,53 @@ def test_a_long_line_is_read_in_few_steps_by_a_contract_of_four_expressions_too(
 def test_a_shell_is_known_by_its_prompt():
     for prompt in ("$", "user@host:~/proj$", "bash-5.2#", "(venv) user@host ~/a-b %", "[root@box tmp]#"):
         assert read(profile("claude"), f"before\n{prompt} ", now=NOW, zone="UTC").state == "shell"
+
+
+@pytest.mark.parametrize("gap", [" ", "  ", "   "])
+def test_a_draft_is_seen_however_many_blanks_stand_before_it(gap):
+    """With words in it, gemini's composer has one blank; with its hint it has three."""
+    idle = (FIXTURES / "gemini" / "01-idle.txt").read_text()
+    hint = re.search(r"^ \*   Type your message.*$", idle, re.MULTILINE)
+    seen = read(shipped.load("gemini"), idle.replace(hint[0], f" *{gap}begin the work"), now=0.0, zone="UTC")
+    assert (seen.state, seen.draft) == ("idle", "begin the work")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "1. Yes\n2. No\nPress enter to confirm or esc to cancel",
+        "1. Yes\n\nEnter to confirm · Esc to cancel",
+        "begin\n\n\n  Worked for 3s\n\nend",
+        "begin\n  ↳ later\n  └ a.txt\n  ⎿  Error\n• Ran ls\n● said\n❯ x\n› x\n■ You've hit your usage limit.",
+        f"begin\n{'─' * 60}\nend",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "fixture", "composer"),
+    [("claude", "05-idle-fresh", "❯\u00a0"), ("codex", "02-idle-fresh", "› ")],
+)
+def test_a_draft_may_look_like_anything_a_cli_draws(name, fixture, composer, typed):
+    backend, screen = shipped.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
+    before = read(backend, screen, now=0.0, zone="UTC")
+    shown = composer + typed.replace("\n", "\n  ")
+    changed = re.sub(rf"^{composer[0]}.*$", shown, screen, count=1, flags=re.MULTILINE)
+    seen = read(backend, changed, now=0.0, zone="UTC")
+    assert (seen.state, seen.dialog) == (before.state, "")
+    assert "".join(seen.draft.split()) == "".join(typed.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "fixture", "composer", "runs"),
+    [
+        ("claude", "05-idle-fresh", r"^❯.*$", "!\u00a0ls"),
+        ("codex", "02-idle-fresh", r"^›.*$", "! ls"),
+        ("gemini", "01-idle", r"^ \* .*$", " ! ls"),
+    ],
+)
+def test_a_composer_that_runs_what_is_typed_is_known(name, fixture, composer, runs):
+    """I8."""
+    backend, screen = shipped.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
+    assert not read(backend, screen, now=0.0, zone="UTC").commands
+    changed = re.sub(composer, runs, screen, count=1, flags=re.MULTILINE)
+    assert changed != screen
+    assert read(backend, changed, now=0.0, zone="UTC").commands

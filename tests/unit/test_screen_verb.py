@@ -102,6 +102,19 @@ def test_a_shown_backend_is_toml_that_means_the_same_backend(capsys, name):
     assert table == json.loads(json.dumps(backend_verb.document(shipped.load(name))))
 
 
+def test_what_a_shown_backend_holds_of_odd_characters_is_still_toml(capsys, tmp_path):
+    odd = "a\x7f\x85\u2028'b\"\\("
+    (tmp_path / "agents.toml").write_text(
+        "[defaults]\nsession_prefix='p-'\nlog_dir='log'\n[backend.odd]\nbin='true'\n"
+         r"""limit_re = "a\u007f\u0085\u2028'b\"\\("
+"""
+        "[[agent]]\nname='a'\nkind='persistent'\nbackend='odd'\nprompt='x'\n"
+    )
+    code, out, _ = call(capsys, "backend", "show", "odd")
+    assert code == 0
+    assert tomllib.loads(out)["backend"]["odd"]["limit_re"] == odd
+
+
 def test_a_project_sees_its_own_keys_merged_over_the_shipped_profile(capsys, tmp_path):
     (tmp_path / "agents.toml").write_text(
         "[defaults]\nsession_prefix='p-'\nlog_dir='log'\n"

@@ -62,6 +62,7 @@ def test_a_banner_in_words_output_turns_drafts_or_scrollback_never_limits_or_wed
     assert fuzz(cli, QUICK, seed=20261116) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("cli", SCREENS)
 def test_ten_thousand_embedded_banners_never_limit_or_wedge(cli):
@@ -279,7 +280,9 @@ def test_a_contract_backend_reads_a_marker_above_its_prompt():
     [
         ("active_re", "crunching the numbers", "✻ crunching the numbers now", "working"),
         ("limit_re", "quota is used up", "  ⎿  Your quota is used up", "limited"),
-        ("fatal_re", "went up in smoke", "● It went up in smoke", "wedged"),
+        ("fatal_re", "went up in smoke", "  ⎿  It went up in smoke", "wedged"),
+        ("fatal_re", "went up in smoke", "● It went up in smoke", "idle"),  # an answer: the agent's own words
+        ("limit_re", "quota is used up", "● Your quota is used up", "idle"),
     ],
 )
 def test_a_projects_own_regex_adds_to_a_profile(key, value, text, expected):

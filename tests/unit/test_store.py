@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from fleet.journal.locks import state_lock
 from fleet.journal.requests import RECEIPTS_MAX, Requests, RequestsFull
 from fleet.journal.store import Store, StoreError
 from fleet.world.files import RealDisk
+from tests.programs import need
 from tests.unit.memory_disk import MemoryDisk
 
 ROOT = Path(__file__).parents[2]
@@ -237,6 +237,7 @@ def killer(kind, where, rounds):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["store", "events", "intents"])
 def test_150_kills_at_random_moments_lose_nothing(kind, tmp_path):
     """I20."""
@@ -356,8 +357,9 @@ def tiny(tmp_path):
     """A file system of a few blocks."""
     where = tmp_path / "tiny"
     where.mkdir()
+    need("mount", "umount")
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(where)]
-    if os.geteuid() != 0 or not shutil.which("mount") or subprocess.run(mount, check=False).returncode:
+    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
         pytest.skip("mounting a small file system is not allowed here")
     yield where
     subprocess.run(["umount", str(where)], check=True)
@@ -390,6 +392,7 @@ def test_desired_state_round_trips():
             "a": Entry(),
             "b": Entry(Want.DOWN, paused=True),
             "c": Entry(frozen=True, hold=Hold(12, 345, 99.5, "upgrade")),
+            "d": Entry(paused=True, until=1.8e9),
         },
     )
     assert Desired.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
@@ -399,6 +402,32 @@ def test_desired_state_round_trips():
 def test_something_else_is_not_taken_for_desired_state(data):
     with pytest.raises(ValueError):
         Desired.from_json(data)
+
+
+ENDS = {  # entry: (left alone before its end, after it)
+    "up": (Entry(), False, False),
+    "paused": (Entry(paused=True), True, True),
+    "paused until 100": (Entry(paused=True, until=100.0), True, False),
+    "frozen until 100": (Entry(paused=True, frozen=True, until=100.0), True, False),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_pause_with_an_end_is_over_then(name):
+    entry, before, after = ENDS[name]
+    assert [entry.left_alone(at) for at in (99.9, 100.0, 101.0)] == [before, after, after]
+    desired = Desired(1, {"a": entry})
+    ended = before and not after
+    assert desired.pauses_over(99.9) == ()
+    assert desired.pauses_over(100.0) == (("a",) if ended else ())
+    assert desired.end_pauses(["a"], 99.9).entries["a"] == entry
+    assert desired.end_pauses(["a", "b"], 100.0).entries == {"a": Entry() if ended else entry}
+
+
+def test_a_pause_that_is_taken_back_or_made_anew_forgets_its_end():
+    first = Desired().set(["a", "b"], paused=True, until=100.0)
+    assert first.set(["a"], paused=False, frozen=False).set(["a"], paused=True).pauses_over(200.0) == ("b",)
+    assert first.set(["a", "b"], paused=True, until=300.0).pauses_over(200.0) == ()
 
 
 def test_only_an_entry_that_says_up_may_be_healed():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import unicodedata
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.text import MARK, Redactor, for_display, printable_line, redact, secret_values
+from fleet.core.text import MARK, Redactor, closest, for_display, redact, secret_values, width
 
 ANY = st.text(st.characters(), max_size=300)
 NASTY = st.text(
@@ -21,35 +20,26 @@ NASTY = st.text(
 )
 
 
-@given(ANY | NASTY, st.integers(0, 40))
-def test_a_typed_line_is_one_printable_line_without_a_command(text, cap):
-    line = printable_line(text, cap)
-    assert line.isprintable()
-    assert len(line) <= cap
-    assert line == line.strip()
-    assert "  " not in line
-    assert not line.startswith(("/", "!", "#", "@"))
-    assert unicodedata.is_normalized("NFC", line)
-    assert printable_line(line, cap) == line
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("stats", ["status", "start"], "status"),
+        ("STATUS", ["status"], "status"),
+        ("runing", ["RUNNING", "DEAD"], "RUNNING"),
+        ("xyzzy", ["status", "start"], ""),
+        ("", ["status"], ""),
+        ("a", [], ""),
+    ],
+)
+def test_the_word_that_was_probably_meant(word, known, meant):
+    assert closest(word, known) == meant
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("hello\nworld\r\n", "hello world"),
-        ("a\tb", "a b"),
-        ("\x1b[201~rm -rf\x03", "[201~rm -rf"),
-        ("/clear now", "clear now"),
-        (" !#@/ x", "x"),
-        ("e\u0301", "é"),
-        ("a\u202eb\u200bc", "abc"),
-        ("x" * 600, "x" * 500),
-        ("#", ""),
-        ("keep / ! # @ inside", "keep / ! # @ inside"),
-    ],
+    ("text", "cells"), [("", 0), ("abc", 3), ("é", 1), ("e\u0301", 1), ("日本", 4), ("\uff21", 2), ("a日", 3)]
 )
-def test_a_typed_line_example(text, line):
-    assert printable_line(text) == line
+def test_how_wide_a_text_is(text, cells):
+    assert width(text) == cells
 
 
 @given(ANY | NASTY)

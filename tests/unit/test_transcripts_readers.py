@@ -179,7 +179,7 @@ def test_opencode_reasoning_counts_once(tokens, output):
 
 def test_opencode_without_a_database_is_no_database(tmp_path):
     path = tmp_path / "opencode.db"
-    store = opencode.Store(str(path), Ledger())
+    store = opencode.Database(str(path), Ledger())
     store.sweep()
     path.write_bytes(b"SQLite format 3\x00 and then nothing")
     store.sweep()

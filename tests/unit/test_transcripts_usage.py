@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from fleet.transcripts.usage import Counts, Ledger, Source, cells_beyond, number
+from fleet.transcripts.usage import Counts, Ledger, Transcript, cells_beyond, number
 
 MAIN, SIDE = False, True
 
@@ -14,7 +14,7 @@ MAIN, SIDE = False, True
 def total(lines, paths=("a", "b")):
     """Output tokens counted; a line is (file, message, request, output, side)."""
     ledger = Ledger()
-    numbers = {path: ledger.source(Source(path, "claude")) for path in paths}
+    numbers = {path: ledger.source(Transcript(path, "claude")) for path in paths}
     for path, message, request, output, side in lines:
         ledger.add(numbers[path], message, request, (1, output, 0, 0), "m", "2026-11-16", side)
     return ledger.total().output
@@ -53,7 +53,7 @@ def test_between_equals_the_dearer_counts_whichever_came_first():
     cheap, dear = (5, 1, 0, 0), (1, 5, 0, 0)
     for order in ((cheap, dear), (dear, cheap)):
         ledger = Ledger()
-        source = ledger.source(Source("a", "claude"))
+        source = ledger.source(Transcript("a", "claude"))
         for counts in order:
             ledger.add(source, "m", "r", counts, "x", "d")
         assert ledger.total() == Counts(*dear)
@@ -63,7 +63,7 @@ def test_between_equals_in_two_files_the_owner_does_not_depend_on_the_order():
     winners = set()
     for order in (("a", "b"), ("b", "a")):
         ledger = Ledger()
-        numbers = {path: ledger.source(Source(path, "claude")) for path in order}
+        numbers = {path: ledger.source(Transcript(path, "claude")) for path in order}
         for path in order:
             ledger.add(numbers[path], "m", "r", (1, 2, 3, 4), "x", "d")
         winners.add(next(s.path for s, c in zip(ledger.sources, ledger.by_source(), strict=True) if c))
@@ -72,7 +72,7 @@ def test_between_equals_in_two_files_the_owner_does_not_depend_on_the_order():
 
 def test_a_message_taken_over_by_another_file_leaves_nothing_behind():
     ledger = Ledger()
-    a, b = ledger.source(Source("a", "claude")), ledger.source(Source("b", "claude"))
+    a, b = ledger.source(Transcript("a", "claude")), ledger.source(Transcript("b", "claude"))
     ledger.add(a, "m", "r", (1, 1, 0, 0), "x", "day 1")
     ledger.add(b, "m", "r", (1, 9, 0, 0), "y", "day 2")
     assert ledger.by_source() == [{}, {("y", "day 2"): Counts(1, 9)}]
@@ -81,10 +81,10 @@ def test_a_message_taken_over_by_another_file_leaves_nothing_behind():
 def test_a_dumped_ledger_adds_up_to_the_same_in_another_one():
     ledger, other = Ledger(), Ledger()
     rows = [("m", "r", 9, MAIN), ("m", "q", 4, MAIN), ("n", "", 2, SIDE), ("o", "x", 7, SIDE)]
-    source = ledger.source(Source("a", "claude"))
+    source = ledger.source(Transcript("a", "claude"))
     for message, request, output, side in rows:
         ledger.add(source, message, request, (0, output, 0, 0), "x", "d", side)
-    other.source(Source("a", "claude"))
+    other.source(Transcript("a", "claude"))
     for _ in range(2):
         for row in ledger.dump():
             other.add(*row)

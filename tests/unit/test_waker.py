@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -93,8 +94,13 @@ def test_a_descriptor_closed_and_reused_by_its_owner_does_not_confuse_us(waker):
         os.close(fd)
 
 
-def test_a_file_replaced_or_a_signal_dropped_wakes_with_its_key(tmp_path, waker):
-    pytest.importorskip("watchfiles")
+@pytest.mark.parametrize("library", [True, False])
+def test_a_file_replaced_or_a_signal_dropped_wakes_with_its_key(tmp_path, waker, monkeypatch, library):
+    if library:
+        pytest.importorskip("watchfiles")
+    else:
+        monkeypatch.setitem(sys.modules, "watchfiles", None)  # as where it is not installed
+        monkeypatch.setattr("fleet.world.waker._POLL_S", 0.05)
     signals, config = tmp_path / "signals", tmp_path / "agents.toml"
     (signals / "builder").mkdir(parents=True)
     config.write_text("a", encoding="ascii")

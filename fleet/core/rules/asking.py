@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.actions import Press
 from fleet.core.case import Case, Verdict
-from fleet.core.record import replace
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 TRIES = 2
 LOOKS = 2
@@ -37,5 +39,5 @@ def asking(case: Case) -> Verdict | None:
         detail=Detail.ASKING,
         memory=pressed,
         wake_at=case.now.steady + 1.0,
-        events=(("agent.asked", act.cause),),
+        events=((EventType.AGENT_ASKED, act.cause),),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fleet.core.loop import ClearMarker, ConsumeTrigger, Draft, Note, RunTask, WriteMarker
 from fleet.core.rules.gates import cancel_others
+from fleet.core.words import EventType
 
 STOP_PATIENCE_S = 60.0
 
@@ -27,7 +28,7 @@ def complete(draft: Draft) -> None:
             draft.state = f"complete: waiting for {', '.join(seen.alive)} to stop"
             draft.wakes.append(since + STOP_PATIENCE_S)
             return
-        note = Note("sequence.completed", f"all {total} phases are done", (("count", total),))
+        note = Note(EventType.SEQUENCE_COMPLETED, f"all {total} phases are done", (("count", total),))
         draft.steps.append(WriteMarker(tuple(p.id for p in loop.phases), note))
         draft.wakes.append(now)
         return
@@ -38,7 +39,9 @@ def complete(draft: Draft) -> None:
     if seen.trigger:
         if draft.memory.task != seen.trigger:
             draft.remember(task=seen.trigger)
-            draft.note("task.triggered", f"{wish.trigger_file} is there: {wish.run} runs", task=wish.run)
+            draft.note(
+                EventType.TASK_TRIGGERED, f"{wish.trigger_file} is there: {wish.run} runs", task=wish.run
+            )
         draft.steps.append(ConsumeTrigger(seen.trigger))
     if draft.memory.task:
         draft.task = RunTask(wish.run, draft.memory.task)

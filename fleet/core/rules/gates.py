@@ -1,9 +1,14 @@
 """Done means done: the checks a finished phase must pass, in order, each once a commit.
 
-A gate runs as a child while the loop goes on healing; its result is kept under the commit it was run
-for, so that nothing is run twice and a failure is told once. What a result depends on is its key: the
-work tree's commit for commands, the watched ref for reviews. A `clean` gate depends on files that no
-commit names, so its failure is looked at again after a while.
+A gate runs as a child while the loop goes on healing; its result is kept under what it was run for, so
+that nothing is run twice and a failure is told once a commit. What a result depends on is its key: the
+commit *and* the state of the work tree for commands, the watched ref for reviews. It belongs to one go at
+its phase: a phase that is done again is proved again. While a phase is done and does not pass, the work
+tree is looked at every few seconds; and once more after the last gate, before the phase moves on.
+
+A review passes when its subject names this phase and gives the wanted verdict as its first word, when every
+claim since the phase began is an ancestor of it, and when no other review of this phase stands beside or
+above it with another verdict. Ancestry is git's, not the order in which a log happens to list.
 """
 
 from __future__ import annotations
@@ -12,15 +17,34 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from fleet.core.loop import TOLD_CAP, Cancel, Commit, Draft, GateResult, LoopSeen, Ping, Place, RunGate
+from fleet.core.loop import (
+    TOLD_CAP,
+    Cancel,
+    Commit,
+    Draft,
+    GateResult,
+    LookAtTree,
+    LoopSeen,
+    Ping,
+    Place,
+    RunGate,
+)
 from fleet.core.model import AgentSpec, Fleet, Gate, Handoff, Phase
 from fleet.core.rules.targets import targets, wording
+from fleet.core.words import EventType
 
-CLEAN_AGAIN_S = 5.0
+TREE_AGAIN_S = 5.0  # how long a look at the work tree is believed
+TREE_JOB = "worktree"
 SAID_CAP = 160
 SUBJECT_CAP = 1000  # so much of a commit subject is looked at
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w])")
-_AGAINST = "FAIL|FAILS|FAILED|BLOCK|BLOCKED|REJECT|REJECTED|NOT|NO|CHANGES|WITHHELD"
+FAILS = frozenset({"FAIL", "FAILS", "FAILED", "BLOCK", "BLOCKED", "REJECT", "REJECTED", "CHANGES"})
+_SCOPE = re.compile(r"[\w.-]+(?:\((?P<scope>[^()]*)\))?!?\s*:?\s*")
+_TAKEN_BACK = re.compile(  # right after the verdict
+    r"[\W_]*(?:(?:withheld|withdrawn|revoked|retracted|denied|refused|pending|deferred|postponed|if|once|when|after"
+    r"|until|till|unless|except|only|but|not|false|later|soon|tomorrow|tbd|tbc|or|maybe|almost|nearly)\b|no\W*$)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +75,16 @@ def key_of(gate: Gate, seen: LoopSeen) -> str:
     """What the answer depends on; empty when that cannot be seen."""
     if seen.git is None:
         return ""
-    commit = seen.git.tip if gate.review else seen.git.head
+    if gate.review:
+        commit = seen.git.tip
+    else:
+        commit = seen.git.tree.key if seen.git.head and seen.git.tree else seen.git.head
     return commit or (f"status-{seen.status.digest[:12]}" if seen.status else "")
+
+
+def commit_of(key: str) -> str:
+    """The commit in a key: what is told of it."""
+    return key.partition("+")[0]
 
 
 def job_of(step: RunGate) -> str:
@@ -65,6 +97,8 @@ def gates(draft: Draft, phase: Phase, place: Place) -> GateVerdict:
     seen, now = draft.seen, draft.now
     ratchets: list[tuple[str, float]] = []
     total = len(phase.gates)
+    if not _know_tree(draft, phase):
+        return GateVerdict(passed=False, said="looking at the work tree")
     for index, gate in enumerate(phase.gates):
         label = f"gate {index + 1} of {total} ({name_of(gate)})"
         key = key_of(gate, seen)
@@ -72,20 +106,64 @@ def gates(draft: Draft, phase: Phase, place: Place) -> GateVerdict:
             return GateVerdict(passed=False, said=f"{label} cannot be run: the repository cannot be read")
         step = plan_gate(phase, index, place, seen)
         result = _result(step, seen)
-        if result is None or _stale(gate, result, now):
+        again = (gate.clean or (result is not None and result.moved)) and result is not None and not result.ok
+        if result is None or (again and _old(result.at, now)):
             _start(draft, step)
             if result is None:
                 return GateVerdict(passed=False, said=f"{label} is running for {key[:12]}")
         if not result.ok:
             _tell(draft, phase, label, result)
-            if gate.clean:
-                draft.wakes.append(now + CLEAN_AGAIN_S)
+            _look_again(draft, phase)
             log = f"; log: {result.log}" if result.log else ""
             return GateVerdict(passed=False, said=f"{label} failed for {key[:12]}: {result.said}{log}")
         if gate.ratchet and result.value is not None:
             ratchets.append((gate.metric, result.value))
     cancel_others(draft, "")
     return GateVerdict(passed=True, ratchets=tuple(ratchets))
+
+
+def _know_tree(draft: Draft, phase: Phase) -> bool:
+    """Whether the state of the work tree is known for this commit; if not, it is asked for."""
+    git = draft.seen.git
+    if git is None or not git.head or all(g.review for g in phase.gates):
+        return True
+    if git.tree is not None and git.tree.head == git.head:
+        return True
+    _ask_tree(draft)
+    return False
+
+
+def still_so(draft: Draft, phase: Phase) -> bool:
+    """Whether the work tree was looked at just now: what passed was proved for what is there."""
+    git = draft.seen.git
+    if git is None or git.tree is None or all(g.review for g in phase.gates):
+        return True
+    proved = max((r.at for r in draft.seen.gates if r.phase == phase.id), default=0.0)
+    if git.tree.at >= proved and not _old(git.tree.at, draft.now):
+        return True
+    _ask_tree(draft)
+    return False
+
+
+def _look_again(draft: Draft, phase: Phase) -> None:
+    """What failed is asked again as soon as the work tree is another one."""
+    tree = draft.seen.git.tree if draft.seen.git else None
+    if tree is None or all(g.review for g in phase.gates):
+        return
+    if _old(tree.at, draft.now):
+        _ask_tree(draft)  # its answer is a wake-up of its own
+        draft.wakes.append(draft.now + TREE_AGAIN_S)
+    else:
+        draft.wakes.append(tree.at + TREE_AGAIN_S)
+
+
+def _ask_tree(draft: Draft) -> None:
+    if TREE_JOB not in draft.seen.jobs:
+        draft.steps.append(LookAtTree(draft.loop.handoff.repo))
+
+
+def _old(at: float, now: float) -> bool:
+    return not 0 <= now - at < TREE_AGAIN_S  # also after the clock was set back
 
 
 def plan_gate(phase: Phase, index: int, place: Place, seen: LoopSeen) -> RunGate:
@@ -100,6 +178,8 @@ def plan_gate(phase: Phase, index: int, place: Place, seen: LoopSeen) -> RunGate
         since=place.commit,
         tip=seen.git.tip if seen.git else "",
         baseline=dict(place.ratchets).get(gate.metric) if gate.ratchet else None,
+        begun=place.since,
+        tree=seen.git.tree if seen.git and not gate.review else None,
     )
 
 
@@ -117,13 +197,9 @@ def _start(draft: Draft, step: RunGate) -> None:
 
 
 def _result(step: RunGate, seen: LoopSeen) -> GateResult | None:
-    wanted = (step.phase, step.index, step.print, step.key)
-    found = [r for r in seen.gates if (r.phase, r.gate, r.print, r.key) == wanted]
+    wanted = (step.phase, step.index, step.print, step.key, step.begun)
+    found = [r for r in seen.gates if (r.phase, r.gate, r.print, r.key, r.begun) == wanted]
     return max(found, key=lambda r: r.at, default=None)
-
-
-def _stale(gate: Gate, result: GateResult, now: float) -> bool:
-    return gate.clean and not result.ok and not 0 <= now - result.at < CLEAN_AGAIN_S
 
 
 def builders(fleet: Fleet) -> tuple[AgentSpec, ...]:
@@ -138,19 +214,22 @@ def builders(fleet: Fleet) -> tuple[AgentSpec, ...]:
 
 def _tell(draft: Draft, phase: Phase, label: str, result: GateResult) -> None:
     """Once a commit: what failed, where it can be read. The gate's own words stay in the log."""
-    event = f"{phase.id}/{result.gate}/{result.print}/{result.key}"
+    commit = commit_of(result.key)
+    event = f"{phase.id}/{result.gate}/{result.print}/{commit}/{result.begun:.0f}"
     if event in draft.memory.told:
         return
     draft.remember(told=(*draft.memory.told, event)[-TOLD_CAP:])
-    draft.note("gate.failed", f"{label}: {result.said}", phase=phase.id, commit=result.key, log=result.log)
+    draft.note(
+        EventType.GATE_FAILED, f"{label}: {result.said}", phase=phase.id, commit=commit, log=result.log
+    )
     where = f" Its output is in {result.log}." if result.log else ""
     text = (
-        f"Phase {phase.id} is marked as done, but {label} does not pass for commit {result.key[:12]}.{where}"
-        " Mend it and commit; it is checked again for the new commit."
+        f"Phase {phase.id} is marked as done, but {label} does not pass for commit {commit[:12]}.{where}"
+        " Mend it and commit; it is checked again by itself."
     )
     for agent in builders(draft.fleet):
-        id_ = f"gate-{phase.id}-{result.gate}-{result.print}-{result.key[:40]}-{agent.name}"
-        words = wording(draft.fleet, agent, text, f"cat {result.log}" if result.log else result.key[:12])
+        id_ = f"gate-{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}-{agent.name}"
+        words = wording(draft.fleet, agent, text, f"cat {result.log}" if result.log else commit[:12])
         draft.ping(Ping(id_, agent.name, words, "gate"))
 
 
@@ -176,7 +255,7 @@ def judge(step: RunGate, answer: Answer, handoff: Handoff) -> tuple[bool, str, f
     if gate.clean:
         return _judge_clean(answer.text)
     if gate.review:
-        return _judge_review(gate.review, answer.commits, handoff)
+        return judge_review(step, answer.commits, handoff)
     if gate.ratchet:
         return judge_ratchet(gate.metric, answer.text, step.baseline)
     return True, "passed", None
@@ -189,25 +268,84 @@ def _judge_clean(text: str) -> tuple[bool, str, None]:
     return True, "the work tree is clean", None
 
 
-def _judge_review(verdict: str, commits: tuple[Commit, ...], handoff: Handoff) -> tuple[bool, str, None]:
-    for commit in commits:  # newest first
-        if re.search(handoff.review_pattern, commit.subject[:SUBJECT_CAP]):
-            said = verdict_in(commit.subject, verdict)
-            if said == verdict:
-                return True, f"review {commit.hash[:12]} says {verdict}", None
-            return False, f"the newest review, {commit.hash[:12]}, does not say {verdict}", None
-        if re.search(handoff.claim_pattern, commit.subject[:SUBJECT_CAP]):
-            return False, f"no review is newer than claim {commit.hash[:12]}", None
-    return False, "no review since the phase began", None
+def judge_review(step: RunGate, commits: tuple[Commit, ...], handoff: Handoff) -> tuple[bool, str, None]:
+    """Whether a review of this phase says so, with every claim below it and no other verdict beside it."""
+    wanted, phase = step.gate.review, step.phase
+    claims = [c for c in commits if re.search(handoff.claim_pattern, c.subject[:SUBJECT_CAP])]
+    known = {c.hash: c for c in commits}
+    kept = not step.since or step.since == step.tip or any(step.since in c.parents for c in commits)
+    found = [c for c in commits if re.search(handoff.review_pattern, c.subject[:SUBJECT_CAP])]
+    if not kept:  # history was rewritten since: what was written before the phase began says nothing about it
+        found = [c for c in found if c.at >= int(step.begun)]
+    reviews = [(c, *verdict_in(c.subject, wanted)) for c in found]
+    mine = [
+        (c, said) for c, scope, said in reviews if names_phase(scope, phase) or (not scope and said in FAILS)
+    ]
+    if not mine:
+        other = f": {found[0].hash[:12]} names another phase, or none" if found else ""
+        return False, f"no review({phase}) since the phase began{other}", None
+    why = ""
+    for review, said in mine:  # newest first, as far as a log can tell
+        if said != wanted:
+            word = said or "no verdict"
+            why = why or f"review {review.hash[:12]} says {word}, expected {wanted} as its first word"
+            continue
+        below = ancestors(review.hash, known)
+        claim = next((c for c in claims if c.hash not in below), None)
+        against = next((c for c, word in mine if word != wanted and c.hash not in below), None)
+        if claim is None and against is None:
+            return True, f"review {review.hash[:12]} says {wanted}", None
+        if claim is not None:
+            why = why or f"review {review.hash[:12]} has not seen claim {claim.hash[:12]}"
+        elif against is not None:
+            why = (
+                why
+                or f"review {against.hash[:12]} does not say {wanted}, and {review.hash[:12]} has not seen it"
+            )
+    return False, why, None
 
 
-def verdict_in(subject: str, verdict: str) -> str:
-    """The first verdict in a review's subject, its scope in parentheses left out; empty: none."""
-    words = re.sub(r"\([^)]*\)", " ", subject)
-    found = re.search(rf"(?<![\w-])(?:({re.escape(verdict)})|(?i:{_AGAINST}))(?![\w-])", words)
-    if found is None:
-        return ""
-    return verdict if found[1] else found[0].upper()
+def ancestors(tip: str, known: dict[str, Commit]) -> set[str]:
+    """A commit and all that it was made on, as far as they are listed."""
+    found: set[str] = set()
+    todo = [tip]
+    while todo:
+        hash_ = todo.pop()
+        if hash_ not in found and hash_ in known:
+            found.add(hash_)
+            todo += known[hash_].parents
+    return found
+
+
+def scope_of(subject: str) -> str:
+    """What stands in parentheses behind the first word of a commit's subject."""
+    head = _SCOPE.match(subject[:SUBJECT_CAP].strip())
+    return (head["scope"] or "").strip() if head else ""
+
+
+def names_phase(scope: str, phase: str) -> bool:
+    """A scope is a phase's id, or one of its items: `p1`, `p1/3`."""
+    return scope == phase or scope.startswith(f"{phase}/")
+
+
+def verdict_in(subject: str, wanted: str) -> tuple[str, str]:
+    """The scope of a review's subject and its verdict: the first word after it, closed.
+
+    `wanted` when it is that one, a word of FAILS, else empty: "no issues, PASS" gives no verdict.
+    """
+    subject = subject[:SUBJECT_CAP].strip()
+    head = _SCOPE.match(subject)
+    if head is None:
+        return "", ""
+    scope, rest = (head["scope"] or "").strip(), subject[head.end() :].lstrip("*_` ")
+    if rest.startswith(wanted):
+        after = rest[len(wanted) :].lstrip("*_`")
+        whole = (
+            not after or after[0] in ".,;:!)" or (after[0].isspace() and after.lstrip()[:1] not in {"?", "/"})
+        )
+        return scope, wanted if whole and not _TAKEN_BACK.match(after) else ""
+    word = re.match(r"[A-Za-z]+", rest)
+    return scope, word[0].upper() if word and word[0].upper() in FAILS else ""
 
 
 def judge_ratchet(metric: str, text: str, baseline: float | None) -> tuple[bool, str, float | None]:
@@ -220,7 +358,8 @@ def judge_ratchet(metric: str, text: str, baseline: float | None) -> tuple[bool,
         return True, f"{metric} = {value:g}, the first value", value
     falls = metric.startswith("-")
     ok = value <= baseline if falls else value >= baseline
-    return ok, f"{metric} = {value:g}, {'was' if ok else 'may not be worse than'} {baseline:g}", value
+    beside = "was" if ok else "may not be worse than"
+    return ok, f"{metric} = {value:g}, {beside} {baseline:g}", value
 
 
 def _last_line(text: str) -> str:

@@ -7,13 +7,14 @@ must not be starting agents like a machine gun.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory
-from fleet.core.record import replace
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 NEVER = (
     # what the dying program said, and what a person must do; a retry cannot mend any of these
@@ -119,7 +120,7 @@ def _cause(case: Case) -> str:
     return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
 
 
-def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
+def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[EventType, str], ...]]:
     """A conversation that cannot be resumed must not be tried for ever."""
     memory, run = case.memory, case.memory.run
     if run is None or not run.resumed or memory.ready or run.id != memory.over or case.seen.server_lost:
@@ -129,10 +130,10 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[str, str], ...]]:
     refused = case.backend.resume_refused_re
     known = bool(refused) and re.search(refused, case.seen.last_words) is not None
     if known or memory.bad_resumes + 1 >= BAD_ID_TRIES:
-        told = ("agent.resume_id_set_aside", f"conversation {run.conversation} could not be resumed")
-        return replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False)), (
-            told,
-        )
+        told = (EventType.AGENT_RESUME_ID_SET_ASIDE, f"conversation {run.conversation} could not be resumed")
+        deaths = memory.deaths[:-1] if known else memory.deaths  # a refusal is no failure of the agent
+        changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False))
+        return replace(changed, deaths=deaths), (told,)
     return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
 
 
@@ -143,5 +144,5 @@ def _give_up(case: Case, why: str, fix: str) -> Verdict:
         hold=True,
         detail=Detail.FATAL,
         memory=memory,
-        events=(("agent.failed_for_good", f"{why}; {fix}"),),
+        events=((EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}"),),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fleet.core.case import Case, Verdict
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 
 def identity(case: Case) -> Verdict | None:
@@ -18,16 +19,19 @@ def identity(case: Case) -> Verdict | None:
     proc, memory, now = case.seen.proc, case.memory, case.now.steady
     if proc.other and not proc.expected:
         cause = f"it runs {proc.other}, declared is {case.backend.process_name}"
-        return begin(case, cause, planned=False, event="agent.mismatched")
+        return begin(case, cause, planned=False, event=EventType.AGENT_MISMATCHED)
     run = memory.run
     if run is not None and run.backend and run.backend != case.backend.name and not proc.expected:
         cause = f"it was started as {run.backend}, declared is {case.backend.name}"
-        return begin(case, cause, planned=False, event="agent.mismatched")
+        return begin(case, cause, planned=False, event=EventType.AGENT_MISMATCHED)
     if memory.shell_since and not proc.expected:
         lasted = now - memory.shell_since
         if lasted >= case.watchdog.heavy_interval:
             return begin(
-                case, f"only a shell is left, for {lasted:.0f} s", planned=False, event="agent.mismatched"
+                case,
+                f"only a shell is left, for {lasted:.0f} s",
+                planned=False,
+                event=EventType.AGENT_MISMATCHED,
             )
         return Verdict(
             f"only a shell is left, for {lasted:.0f} s; restarted at {case.watchdog.heavy_interval:.0f}",

@@ -38,10 +38,11 @@ def intent(case: Case) -> Verdict | None:
             return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
         detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
         return Verdict("nobody has brought it up", hold=True, detail=detail)
-    if want.frozen:
-        return Verdict("frozen by the operator", hold=True, detail=Detail.FROZEN)
-    if want.paused:
-        return Verdict("paused by the operator", hold=True, detail=Detail.PAUSED)
+    if want.frozen or want.paused:
+        detail = Detail.FROZEN if want.frozen else Detail.PAUSED
+        how = "frozen" if want.frozen else "paused"
+        ends = case.now.steady + max(0.0, want.until - case.now.wall) if want.until else None
+        return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
     return None
 
 
@@ -52,5 +53,7 @@ def unwatched(case: Case) -> Verdict | None:
     pane = case.seen.pane
     if pane is not None and not pane.dead:
         return Verdict("not watched", hold=True)
-    how = "ended" if pane is None else "finished" if pane.exit_code == 0 else pane.ending
+    how = "ended"
+    if pane is not None:
+        how = "finished" if pane.exit_code == 0 else pane.ending
     return Verdict(f"{how}; it is not watched, so it is left as it is", hold=True, detail=Detail.EXITED)

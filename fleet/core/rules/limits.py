@@ -1,318 +1,536 @@
-"""A usage limit shuts a window. Nothing is done to the agent before it opens; then one probe.
+"""A usage limit is a window. Inside it nothing is done to the agent; at its end, one probe.
 
-The banner is armed at its second look (a structured source needs only one), because a quoted
-banner flickers by. What opens the window again early is the agent at work, not the clock.
+The window is always in one of five stages. What a look shows decides, by the tables at the end, into which
+one it goes and what is done on the way. The first row of its stage that holds is taken.
+
+         a report, or            its end           one probe, when             it was
+         a banner twice          has come          nothing is in its way       handed in
+    OPEN --------------> ARMED ----------> OVER -----------------------> PROBED ---------> SETTLING
+     ^                   ^ |                                                                  |  |
+     |                   | +- at work, or the banner is gone -+                               |  |
+     |                   +--- the banner again ---------------|-------------------------------+  |
+     +--------------------------------------------------------+--- at work, or no banner --------+
+
+  OPEN      There is no window. One look at a banner is only a hint, because a quoted one flickers by. A CLI
+            that reports its limit itself is believed at once.
+  ARMED     The window is shut: until the end that was named and the slack, for eight days at most. An end
+            counts as it was meant when the banner came; no later look moves it to another day. One that lies
+            farther ahead is tried after eight days, a banner that names none at the fallback pace.
+  OVER      The end has come. What died inside is started, a menu is closed with the one key that its profile
+            allows, agents of one account go one by one. `resume_on_reset = false` waits for a person.
+  PROBED    The probe, or a person's words in its place, is on its way: the typing rule has it.
+  SETTLING  It was handed in, and what the agent does now decides. Work ends the window. A banner said anew
+            shuts it again. So does the old one with nothing below it, for the fallback.
+
+What ends a window is never the clock alone: at its end the agent is tried. A banner whose window is over has
+been dealt with, and evidence.py keeps it from counting a second time. Everything that is remembered of a
+window is `AgentMemory.limit`, `limit_hint` and `words`; the stage follows from it.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
 
 from fleet.core.actions import Press, Start
 from fleet.core.case import Case, Verdict
+from fleet.core.evidence import answered_below, bare, dealt_with, same_words
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec
-from fleet.core.record import replace
-from fleet.core.rules.outbox import queue, withdrawn
+from fleet.core.remember import HORIZON_S
+from fleet.core.rules.outbox import PROBE, queue, withdrawn
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import Reading, ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
-BEGINNING = frozenset({"kickoff", "continue"})
+TRIES_IT = frozenset({"probe", "send"})  # what may be typed to a limited agent at its end
 OPERATOR = "operator"  # the source of a window that a person has ended
-PROBE = "The pause is over. Please go on where you stopped."
+SCREEN = "screen"
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
 SETTLE_S = 8.0  # how long after a probe the old banner may still stand there
 CLEAR_S = 2.0  # a banner must be gone this long before we believe it
+AGAIN_S = 0.5
 MIN_AHEAD_S = 5.0
-DAY_S = 86_400.0
+SAME_S = 60.0  # banners name minutes
 PRESSES = 2
 LOOKS = 2
 
 
+class Stage(StrEnum):
+    """Where a window stands."""
+
+    OPEN = "open"
+    ARMED = "armed"
+    OVER = "over"
+    PROBED = "probed"
+    SETTLING = "settling"
+
+
+class Why(StrEnum):
+    """What took a window into its next stage, or keeps it where it is."""
+
+    REPORTED = "a structured source reported a limit"
+    HINTED = "a banner was seen once"
+    SHOWN = "a banner was seen twice"
+    FLICKERED = "the hint of a banner is gone"
+    ACCOUNT = "an agent of the same account is limited"
+    AT_WORK = "the agent is at work"
+    MOVED = "a better end is known"
+    FADING = "the banner is gone, seen once"
+    GONE = "the banner is gone, seen twice"
+    SHUT = "its end has not come"
+    CONDEMNED = "it failed for good"
+    BEGUN_ANEW = "a new run begins after it"
+    ANOTHER = "another banner names an end to come"
+    UNDERWAY = "the probe is on its way"
+    FORBIDDEN = "resume_on_reset is false"
+    QUEUED = "its mates go first"
+    UNCOUNTED = "it died, and its processes are not counted yet"
+    LEFTOVERS = "it died and left processes behind"
+    RESTARTED = "it died, and is started again"
+    MENU = "a dialog is open that one key closes"
+    QUESTION = "a dialog is open that only a person may answer"
+    PROBED = "one probe"
+    WATCHED = "what the probe does is not to be seen yet"
+    REFUSED = "the banner stands there after the probe"
+    WENT_THROUGH = "no banner stands there after the probe"
+    UNWATCHED = "nobody watches it, and its banner is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One transition: in these stages, if `when` holds, `do` it and be in stage `to`."""
+
+    stages: frozenset[Stage]
+    why: Why
+    when: Callable[[Case], bool]
+    do: Callable[[Case], Verdict | None]
+    to: Stage | None = None  # None: it stays where it is
+
+
 def limits(case: Case) -> Verdict | None:
-    """Arm, keep, probe and clear the window."""
-    memory, seen = case.memory, case.seen
-    if not isinstance(case.agent, AgentSpec) or seen.auth_failed:
+    """Arm, keep, probe and clear the window of an agent that is watched."""
+    if not isinstance(case.agent, AgentSpec) or case.seen.auth_failed:
         return None  # refused credentials are told whatever the window: no end of one mends them
-    if memory.limit is None:
-        return _arm(case) or _account(case)
-    alive = seen.pane is not None and not seen.pane.dead
-    if alive and _working(case):
-        return _clear(case, "it is at work again")
-    if case.now.wall < memory.limit.until:
-        return _inside(case, memory.limit)
-    if memory.fatal:
-        return None
-    watching = alive and memory.limit.probed  # what its own probe says is news for the whole account
-    return (None if watching else _account(case)) or _at_the_end(case, memory.limit)
+    row = transition(case, WATCHED)
+    return row.do(case) if row else None
 
 
 def noted(case: Case) -> Verdict | None:
-    """The window of an agent that is not watched: nothing is typed into it, and nobody probes at its end.
-
-    It is its account's window as well, so it must be known. Over, it stays on record as long as its banner
-    stands there, or that would arm it once more.
-    """
-    memory, seen, limit = case.memory, case.seen, case.memory.limit
+    """The window of an agent that is not watched: it is its account's as well, so it must be known."""
     if not isinstance(case.agent, AgentSpec):
         return None
-    alive = seen.pane is not None and not seen.pane.dead
-    if limit is not None and alive and _working(case):
-        return _clear(case, "it is at work again")
-    if limit is not None and case.now.wall < limit.until:
-        return _inside(case, limit)
-    stands = alive and memory.state == ScreenState.LIMITED
-    if limit is not None and not stands:
-        return Verdict("its window is over", memory=replace(memory, limit=None, limit_hint=0.0))
-    if limit is None or seen.limit is not None or (seen.reading and not _is_same(seen.reading.line, limit)):
-        return _arm(case) or _account(case)
-    return _account(case)
+    row = transition(case, UNWATCHED)
+    return row.do(case) if row else None
 
 
-def _working(case: Case) -> bool:
-    return case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING} or bool(case.seen.working)
+def transition(case: Case, table: tuple[Transition, ...]) -> Transition | None:
+    """The row of the table that this look asks for."""
+    stage = stage_of(case)
+    return next((row for row in table if stage in row.stages and row.when(case)), None)
 
 
-def _arm(case: Case) -> Verdict | None:
-    memory, reading, now = case.memory, case.seen.reading, case.now
-    alive = case.seen.pane is not None and not case.seen.pane.dead
-    if case.seen.limit is not None:
-        told = case.seen.limit
-        until = told.until if told.parsed else _named(case)  # the banner may say what the source does not
-        return _armed(case, until, told.line, told.source, parsed=until is not None)
-    if not alive or reading is None or reading.state is not ScreenState.LIMITED:
-        if memory.limit_hint:
-            return Verdict("the banner is gone", memory=replace(memory, limit_hint=0.0))
-        return None
-    if not memory.limit_hint:
-        hinted = replace(memory, limit_hint=now.steady)
-        text = f"a limit banner, looking once more: {reading.line}"
-        return Verdict(text, hold=True, detail=Detail.LIMITED, memory=hinted, wake_at=now.steady + 0.5)
-    if now.steady <= memory.limit_hint or not case.seen.fresh:
-        return Verdict(
-            "a limit banner, looking once more", hold=True, detail=Detail.LIMITED, wake_at=now.steady + 0.5
-        )
-    until = _named(case)
-    return _armed(case, until, reading.line, "screen", parsed=until is not None)
+def stage_of(case: Case) -> Stage:
+    """Where the window stands: it follows from what is remembered and from the clock."""
+    limit = case.memory.limit
+    if limit is None:
+        return Stage.OPEN
+    if case.now.wall < limit.until:
+        return Stage.ARMED
+    if _alive(case) and any(m.kind in TRIES_IT for m in case.memory.outbox):
+        return Stage.PROBED
+    return Stage.SETTLING if _alive(case) and limit.probed else Stage.OVER
+
+
+# --- what a look shows ------------------------------------------------------------------------------
+
+
+def _alive(case: Case) -> bool:
+    return case.seen.pane is not None and not case.seen.pane.dead
+
+
+def _works(case: Case) -> bool:
+    """An open question is no work, least of all the limit's own menu."""
+    working = bool(case.seen.working) and not case.seen.asked
+    return _alive(case) and (case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING} or working)
+
+
+def _banner(case: Case) -> Reading | None:
+    reading = case.seen.reading
+    return reading if _alive(case) and reading and reading.state is ScreenState.LIMITED else None
+
+
+def _stands(case: Case) -> bool:
+    return _alive(case) and case.memory.state == ScreenState.LIMITED
 
 
 def _named(case: Case) -> float | None:
     """The end that the banner names, if it shows one that is to come."""
-    reading = case.seen.reading
-    if reading is None or reading.state is not ScreenState.LIMITED or _passed(case, reading.until):
+    banner = _banner(case)
+    if banner is None or banner.until is None:
         return None
-    return reading.until
+    return banner.until if banner.until > case.now.wall - case.watchdog.limit_reset_slack else None
 
 
-def _passed(case: Case, until: float | None) -> bool:
-    """A bare time of day means its next occurrence after the banner came, which may have been before today.
-
-    Nobody armed a window while the agent was paused, or we were not there; its screen tells since when, and
-    the terminal when it last printed anything: the banner is not younger than that.
-    """
-    shown = case.now.wall - (case.now.steady - case.memory.state_since)
-    if case.seen.pane is not None and case.seen.pane.activity:
-        shown = min(shown, case.seen.pane.activity)
-    known = until is not None and case.memory.state == ScreenState.LIMITED
-    return known and until is not None and shown <= until - DAY_S <= case.now.wall
+def _is_seen_twice(case: Case) -> bool:
+    hint = case.memory.limit_hint
+    return _banner(case) is not None and bool(hint) and case.now.steady > hint and case.seen.fresh
 
 
-def _armed(case: Case, until: float | None, line: str, source: str, *, parsed: bool) -> Verdict:
-    wall = case.now.wall
-    if until is not None and parsed and until > wall - case.watchdog.limit_reset_slack:
-        end = max(until + case.watchdog.limit_reset_slack, wall + MIN_AHEAD_S)
-    else:
-        parsed, end = False, wall + case.watchdog.limit_probe_fallback
-    old = case.memory.limit
-    limit = Limit(wall, end, line, source, parsed, old.probes if old else 0, named=end if parsed else 0.0)
-    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=0.0)
-    what = "until its reset" if parsed else "reset time unknown, probing at the fallback cadence"
-    reason = f"usage limit ({source}), quiet {what}: {line}"
-    return Verdict(
-        reason,
-        hold=True,
-        detail=Detail.LIMITED,
-        memory=memory,
-        wake_at=_steady(case, end),
-        events=(("agent.limited", reason),),
-    )
+def _is_moved(case: Case) -> bool:
+    """Does a source that knows better, or a later banner, change a window that nobody has ended by hand?"""
+    limit, told, banner = _limit(case), case.seen.limit, _banner(case)
+    if limit.source == OPERATOR:
+        return False
+    if told is not None and told.parsed and abs(_meant(case, told.until) - _named_end(limit)) > 1.0:
+        return True
+    if limit.source != SCREEN or not limit.parsed or banner is None or banner.until is None:
+        return False
+    return _meant(case, banner.until) > _named_end(limit) + SAME_S
 
 
-def _account(case: Case) -> Verdict | None:
-    if case.account_until <= case.now.wall or case.memory.fatal:
-        return None
-    reason = f"its account is limited (seen at {case.account_by})"
-    return Verdict(
-        reason, hold=True, detail=Detail.LIMITED, wake_at=_steady(case, case.account_until + case.stagger)
-    )
+def _is_fading(case: Case) -> bool:
+    """Only a banner that named an end says by its absence that the limit is over."""
+    limit = _limit(case)
+    read = _alive(case) and case.seen.reading is not None and case.memory.state == ScreenState.IDLE
+    return read and limit.source == SCREEN and limit.parsed
 
 
-def _inside(case: Case, limit: Limit) -> Verdict:
-    memory, now = case.memory, case.now.steady
-    pane, reading = case.seen.pane, case.seen.reading
-    alive = pane is not None and not pane.dead
-    told = case.seen.limit
-    if told is not None and told.parsed and _moves(case, limit, told.until):
-        return _armed(case, told.until, told.line, told.source, parsed=True)  # it knows better than a screen
-    if alive and limit.source == "screen" and limit.parsed and reading and _banner_gone(case):
-        if not limit.clear_seen:
-            memory = replace(memory, limit=replace(limit, clear_seen=now))
-            return _keep(case, memory, limit, "the banner is gone, looking once more", now + CLEAR_S)
-        if now - limit.clear_seen >= CLEAR_S and case.seen.fresh:
-            return _clear(case, "the banner is gone and it is at its prompt")
-    elif limit.clear_seen:
-        memory = replace(memory, limit=replace(limit, clear_seen=0.0))
-    on_screen = alive and reading and reading.state is ScreenState.LIMITED and limit.source == "screen"
-    if on_screen and reading and reading.until and limit.parsed:
-        later = reading.until + case.watchdog.limit_reset_slack
-        if later > limit.until + 60:
-            return _armed(case, reading.until, reading.line, "screen", parsed=True)
-    return _keep(case, memory, limit, limit.line or "usage limit", _steady(case, limit.until))
+def _is_gone(case: Case) -> bool:
+    seen = _limit(case).clear_seen
+    return _is_fading(case) and bool(seen) and case.now.steady - seen >= CLEAR_S and case.seen.fresh
 
 
-def _moves(case: Case, limit: Limit, until: float) -> bool:
-    """Does this instant change a window that nobody has ended by hand?"""
-    return limit.source != OPERATOR and abs(until + case.watchdog.limit_reset_slack - limit.until) > 1.0
+def _is_held_by_mates(case: Case) -> bool:
+    """What its own probe says is news for the whole account: then nobody else's window counts."""
+    limit = case.memory.limit
+    watching = limit is not None and _alive(case) and bool(limit.probed) and case.now.wall >= limit.until
+    return case.account_until > case.now.wall and not case.memory.fatal and not watching
 
 
-def _banner_gone(case: Case) -> bool:
-    return case.memory.state == ScreenState.IDLE
+def _begins_anew(case: Case) -> bool:
+    idle = _alive(case) and case.memory.state == ScreenState.IDLE
+    return idle and any(m.kind == "kickoff" for m in case.memory.outbox)
 
 
-def _keep(case: Case, memory: AgentMemory, limit: Limit, why: str, wake_at: float) -> Verdict:
-    kept = memory if memory is not case.memory else None
-    return Verdict(
-        f"limited: {why}",
-        hold=True,
-        detail=Detail.LIMITED,
-        memory=kept,
-        wake_at=min(wake_at, _steady(case, limit.until)),
-    )
-
-
-def _at_the_end(case: Case, limit: Limit) -> Verdict | None:
-    """The window is over: start what died in it, answer its dialog, or type one probe."""
-    agent, memory, now = case.agent, case.memory, case.now.steady
-    pane, reading = case.seen.pane, case.seen.reading
-    alive = pane is not None and not pane.dead
-    if alive and memory.state == ScreenState.IDLE and any(m.kind in BEGINNING for m in memory.outbox):
-        return _clear(case, "a new run begins after it")
-    if alive and reading is not None and _is_another(case, limit, reading):
-        if memory.state_looks < LOOKS:
-            text = f"another limit banner, looking once more: {reading.line}"
-            return Verdict(text, hold=True, detail=Detail.LIMITED, wake_at=now + 0.5)
-        return _armed(case, reading.until, reading.line, "screen", parsed=True)
-    if alive and any(m.kind in {"probe", "send"} for m in memory.outbox):
-        return None  # the typing rule delivers it; a limited agent may be typed to now
-    waits = isinstance(agent, AgentSpec) and not agent.resume_on_reset and limit.source != OPERATOR
-    if waits and not limit.probed:
-        text = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
-        return Verdict(text, hold=True, detail=Detail.LIMITED)
-    if case.now.wall < limit.until + case.stagger and not limit.probes:
-        return Verdict(
-            "the window is over; waiting its turn",
-            hold=True,
-            detail=Detail.LIMITED,
-            wake_at=now + case.stagger,
-        )
-    if pane is None or pane.dead:
-        if case.seen.survivors is None:
-            return Verdict(
-                "the window is over; counting what is left of it",
-                hold=True,
-                detail=Detail.LIMITED,
-                wake_at=now,
-            )
-        if case.seen.survivors:
-            return begin(case, "its last run left processes behind", planned=True)
-        cleared = replace(withdrawn(memory), limit=None)
-        act = Start(agent.name, "its limit window is over", planned=True, replace=pane.ref if pane else None)
-        return Verdict(
-            act.cause,
-            action=act,
-            hold=True,
-            detail=Detail.STARTING,
-            memory=cleared,
-            wake_at=now + 0.4,
-            events=(("agent.resumed", act.cause),),
-        )
-    if reading is not None and reading.dialog:
-        if reading.key and memory.presses < PRESSES:
-            pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
-            act2 = Press(
-                agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key"
-            )
-            return Verdict(
-                act2.cause, action=act2, hold=True, detail=Detail.LIMITED, memory=pressed, wake_at=now + 1
-            )
-        return Verdict(
-            f"the window is over, but a dialog is open: {reading.fix or reading.dialog}",
-            hold=True,
-            detail=Detail.ASKING,
-        )
-    if not limit.probed:
-        probe = Message(
-            f"probe-{limit.since:.0f}-{limit.probes}", "probe", PROBE, tail=PROBE[-24:], queued=now
-        )
-        probed = replace(queue(memory, probe), limit=replace(limit, probed=now, probes=limit.probes + 1))
-        return Verdict(
-            "the window is over: one probe",
-            memory=probed,
-            wake_at=now,
-            events=(("agent.probed", limit.line),),
-        )
-    stands = reading is not None and reading.state is ScreenState.LIMITED
-    settled = limit.probed + (SETTLE_S if stands else CLEAR_S)
-    if now < settled:
-        return Verdict("probed; watching what it does", hold=True, detail=Detail.LIMITED, wake_at=settled)
-    if reading is not None and stands:
-        return _again(case, limit, reading.line, reading.until)
-    return _clear(case, "the probe went through")
-
-
-def _is_another(case: Case, limit: Limit, reading: Reading) -> bool:
+def _is_another(case: Case) -> bool:
     """It went on while nobody looked, or a person tried it, and met the next limit: that needs no probe."""
-    named = reading.state is ScreenState.LIMITED and (reading.until or 0.0) > case.now.wall
-    return named and limit.source != OPERATOR and not _is_same(reading.line, limit)
+    limit, banner = _limit(case), _banner(case)
+    if banner is None or limit.source == OPERATOR:
+        return False
+    return (banner.until or 0.0) > case.now.wall and not _is_same(banner.line, limit)
 
 
 def _is_same(banner: str, limit: Limit) -> bool:
-    """The same words, with or without the glyph that the screen puts before them, and as far as both go.
-
-    One that named no end is another as soon as it goes on and names one.
-    """
-    one, other = (re.sub(r"^\W+", "", text) for text in (banner, limit.line))
-    if not limit.parsed:
-        return one == other
-    return bool(one and other) and (one.startswith(other) or other.startswith(one))
+    """The same words; but one that named no end is another as soon as it goes on and names one."""
+    return same_words(banner, limit.line) if limit.parsed else bare(banner) == bare(limit.line)
 
 
-def _again(case: Case, limit: Limit, line: str, until: float | None) -> Verdict:
-    """The banner stands after the probe: a new one is believed, an old one only if its time is to come."""
-    same = _is_same(line, limit)
-    if same and limit.named > case.now.wall:
-        until = limit.named - case.watchdog.limit_reset_slack
-    wall = case.now.wall
-    fresh = until is not None and until > wall and (not same or limit.named > wall)
-    verdict = _armed(case, until if fresh else None, line, "screen", parsed=fresh)
-    if not fresh and limit.probes >= LOUD_AT:
-        loud = ("agent.limit_without_reset", f"{limit.probes} probes without an end in sight: {line}")
-        verdict = replace(verdict, events=(*verdict.events, loud))
-    return verdict
+def _is_new_words(case: Case) -> bool:
+    banner = _banner(case)
+    return banner is not None and not _is_same(banner.line, _limit(case))
 
 
-def _clear(case: Case, why: str) -> Verdict:
-    memory = replace(withdrawn(case.memory), limit=None, limit_hint=0.0, quiet_since=case.now.steady)
-    # the screen of this look is older than the resumption: nothing else may follow from it
-    return Verdict(
-        f"limit over: {why}",
-        hold=True,
-        memory=memory,
-        wake_at=case.now.steady + 1,
-        events=(("agent.resumed", why),),
-    )
+def _is_forbidden(case: Case) -> bool:
+    limit, agent = _limit(case), case.agent
+    resumes = not isinstance(agent, AgentSpec) or agent.resume_on_reset
+    return not resumes and limit.source != OPERATOR and not limit.probed
+
+
+def _is_in_queue(case: Case) -> bool:
+    limit = _limit(case)
+    return case.now.wall < limit.until + case.stagger and not limit.probes
+
+
+def _has_menu(case: Case) -> bool:
+    reading = case.seen.reading
+    return _alive(case) and bool(reading and reading.dialog and reading.key) and case.memory.presses < PRESSES
+
+
+def _has_question(case: Case) -> bool:
+    return _alive(case) and bool(case.seen.reading and case.seen.reading.dialog)
+
+
+def _settles_at(case: Case) -> float:
+    return _limit(case).probed + (SETTLE_S if _banner(case) else CLEAR_S)
+
+
+def _is_refused(case: Case) -> bool:
+    """A banner stands there. The old one, with an answer below it, says nothing any more."""
+    banner = _banner(case)
+    return banner is not None and not answered_below(case.memory, banner)
+
+
+# --- what is done on the way ------------------------------------------------------------------------
+
+
+def _limit(case: Case) -> Limit:
+    assert case.memory.limit is not None
+    return case.memory.limit
+
+
+def _meant(case: Case, until: float) -> float:
+    return until + case.watchdog.limit_reset_slack
+
+
+def _named_end(limit: Limit) -> float:
+    return limit.named or limit.until
 
 
 def _steady(case: Case, wall: float) -> float:
     return case.now.steady + max(0.0, wall - case.now.wall)
+
+
+def _held(case: Case, why: str, wake_at: float | None = None, memory: AgentMemory | None = None) -> Verdict:
+    kept = memory if memory is not case.memory else None
+    return Verdict(why, hold=True, detail=Detail.LIMITED, memory=kept, wake_at=wake_at)
+
+
+def _arm(case: Case, until: float | None, line: str, source: str) -> Verdict:
+    """Shut the window: until the end that was named, at most for the horizon; else for the fallback."""
+    wall, slack = case.now.wall, case.watchdog.limit_reset_slack
+    parsed = until is not None and until > wall - slack
+    if until is not None and parsed:
+        named = max(until + slack, wall + MIN_AHEAD_S)
+        end = min(named, wall + HORIZON_S)
+        what = (
+            "until its reset"
+            if named == end
+            else f"for 8 days and then tried, though it names {_date(named)}"
+        )
+    else:
+        named, end = 0.0, wall + case.watchdog.limit_probe_fallback
+        what = f"for the fallback, {end - wall:.0f} s, because it names no end that is to come"
+    probes = case.memory.limit.probes if case.memory.limit else 0
+    limit = Limit(wall, end, line, source, parsed, probes, named=named)
+    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=0.0)
+    reason = f"usage limit ({source}), quiet {what}: {line}"
+    return replace(
+        _held(case, reason, _steady(case, end), memory), events=((EventType.AGENT_LIMITED, reason),)
+    )
+
+
+def _date(wall: float) -> str:
+    return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _arm_reported(case: Case) -> Verdict:
+    told = case.seen.limit
+    assert told is not None
+    until = told.until if told.parsed else _named(case)  # the banner may say what the source does not
+    return _arm(case, until, told.line, told.source)
+
+
+def _arm_shown(case: Case) -> Verdict:
+    banner = _banner(case)
+    assert banner is not None
+    return _arm(case, _named(case), banner.line, SCREEN)
+
+
+def _arm_moved(case: Case) -> Verdict:
+    told = case.seen.limit
+    return _arm_reported(case) if told is not None and told.parsed else _arm_shown(case)
+
+
+def _arm_another(case: Case) -> Verdict:
+    banner = _banner(case)
+    assert banner is not None
+    if case.memory.state_looks < LOOKS:
+        text = f"another limit banner, looking once more: {banner.line}"
+        return _held(case, text, case.now.steady + AGAIN_S)
+    return _arm_shown(case)
+
+
+def _arm_refused(case: Case) -> Verdict:
+    """After the probe a new banner is believed; an old one only if the end that it named is to come."""
+    banner, limit, wall = _banner(case), _limit(case), case.now.wall
+    assert banner is not None
+    until = _named(case)
+    if _is_same(banner.line, limit):
+        until = limit.named - case.watchdog.limit_reset_slack if limit.named > wall else None
+    verdict = _arm(case, until, banner.line, SCREEN)
+    if until is None and limit.probes >= LOUD_AT:
+        loud = (
+            EventType.AGENT_LIMIT_WITHOUT_RESET,
+            f"{limit.probes} probes without an end in sight: {banner.line}",
+        )
+        verdict = replace(verdict, events=(*verdict.events, loud))
+    return verdict
+
+
+def _hint(case: Case) -> Verdict:
+    banner = _banner(case)
+    assert banner is not None
+    text = f"a limit banner, looking once more: {banner.line}"
+    hinted = case.memory if case.memory.limit_hint else replace(case.memory, limit_hint=case.now.steady)
+    return _held(case, text, case.now.steady + AGAIN_S, hinted)
+
+
+def _unhint(case: Case) -> Verdict:
+    return Verdict("the banner is gone", memory=replace(case.memory, limit_hint=0.0))
+
+
+def _wait_for_mates(case: Case) -> Verdict:
+    at = _steady(case, case.account_until + case.stagger)
+    memory = replace(case.memory, limit_hint=0.0) if case.memory.limit_hint else case.memory
+    return _held(case, f"its account is limited (seen at {case.account_by})", at, memory)
+
+
+def _fade(case: Case) -> Verdict:
+    limit, now = _limit(case), case.now.steady
+    noted = case.memory if limit.clear_seen else replace(case.memory, limit=replace(limit, clear_seen=now))
+    at = min(now + CLEAR_S, _steady(case, limit.until))
+    return _held(case, "limited: the banner is gone, looking once more", at, noted)
+
+
+def _keep_shut(case: Case) -> Verdict:
+    limit = _limit(case)
+    memory = replace(case.memory, limit=replace(limit, clear_seen=0.0)) if limit.clear_seen else case.memory
+    return _held(case, f"limited: {limit.line or 'usage limit'}", _steady(case, limit.until), memory)
+
+
+def _clear(why: str) -> Callable[[Case], Verdict]:
+    def clear(case: Case) -> Verdict:
+        memory = dealt_with(withdrawn(case.memory))
+        memory = replace(memory, limit=None, limit_hint=0.0, quiet_since=case.now.steady)
+        # the screen of this look is older than the resumption: nothing else may follow from it
+        at = case.now.steady + 1
+        return Verdict(
+            f"limit over: {why}",
+            hold=True,
+            memory=memory,
+            wake_at=at,
+            events=((EventType.AGENT_RESUMED, why),),
+        )
+
+    return clear
+
+
+def _drop(case: Case) -> Verdict:
+    return Verdict("its window is over", memory=replace(case.memory, limit=None, limit_hint=0.0))
+
+
+def _hold_for(why: str, after: float | None = None) -> Callable[[Case], Verdict]:
+    def hold(case: Case) -> Verdict:
+        return _held(case, why, None if after is None else case.now.steady + after)
+
+    return hold
+
+
+def _wait_turn(case: Case) -> Verdict:
+    return _held(case, "the window is over; waiting its turn", case.now.steady + case.stagger)
+
+
+def _sweep(case: Case) -> Verdict:
+    return begin(case, "its last run left processes behind", planned=True)
+
+
+def _restart(case: Case) -> Verdict:
+    pane = case.seen.pane
+    why = "its limit window is over"
+    act = Start(case.agent.name, why, planned=True, replace=pane.ref if pane else None)
+    memory = replace(withdrawn(case.memory), limit=None)
+    told = ((EventType.AGENT_RESUMED, why),)
+    at = case.now.steady + 0.4
+    return Verdict(why, act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=at, events=told)
+
+
+def _press(case: Case) -> Verdict:
+    pane, reading, memory = case.seen.pane, case.seen.reading, case.memory
+    assert pane is not None
+    assert reading is not None
+    act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
+    pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
+    return replace(_held(case, act.cause, case.now.steady + 1, pressed), action=act)
+
+
+def _ask(case: Case) -> Verdict:
+    reading = case.seen.reading
+    assert reading is not None
+    text = f"the window is over, but a dialog is open: {reading.fix or reading.dialog}"
+    return Verdict(text, hold=True, detail=Detail.ASKING)
+
+
+def _probe(case: Case) -> Verdict:
+    limit, now = _limit(case), case.now.steady
+    ident = f"probe-{limit.since:.0f}-{limit.probes}"
+    message = Message(ident, "probe", PROBE, tail=PROBE[-24:], queued=now)
+    probed = replace(limit, probed=now, probes=limit.probes + 1)
+    memory = replace(queue(case.memory, message), limit=probed)
+    why = "the window is over: one probe"
+    return Verdict(why, memory=memory, wake_at=now, events=((EventType.AGENT_PROBED, limit.line),))
+
+
+def _watch(case: Case) -> Verdict:
+    return _held(case, "probed; watching what it does", _settles_at(case))
+
+
+def _leave(_: Case) -> None:
+    """Another rule has the word."""
+
+
+# --- the table --------------------------------------------------------------------------------------
+
+_OPEN, _ARMED, _OVER, _PROBED, _SETTLING = (frozenset({stage}) for stage in Stage)
+_ENDED = _OVER | _PROBED | _SETTLING
+
+_ARMING = (
+    Transition(_OPEN, Why.REPORTED, lambda c: c.seen.limit is not None, _arm_reported, Stage.ARMED),
+    Transition(_OPEN, Why.SHOWN, _is_seen_twice, _arm_shown, Stage.ARMED),
+    Transition(_OPEN, Why.HINTED, lambda c: _banner(c) is not None, _hint),
+)
+_INSIDE = (
+    Transition(_ARMED, Why.MOVED, _is_moved, _arm_moved, Stage.ARMED),
+    Transition(_ARMED, Why.GONE, _is_gone, _clear("the banner is gone and it is at its prompt"), Stage.OPEN),
+    Transition(_ARMED, Why.FADING, _is_fading, _fade),
+    Transition(_ARMED, Why.SHUT, lambda _: True, _keep_shut),
+)
+_AT_WORK = Transition(_ARMED | _ENDED, Why.AT_WORK, _works, _clear("it is at work again"), Stage.OPEN)
+_MATES = Transition(_OPEN | _ENDED, Why.ACCOUNT, _is_held_by_mates, _wait_for_mates)
+_FLICKERED = Transition(_OPEN, Why.FLICKERED, lambda c: bool(c.memory.limit_hint), _unhint)
+_WAITS = "the window is over; resume_on_reset = false, so it waits for `send` or `reset`"
+
+WATCHED: tuple[Transition, ...] = (
+    *_ARMING,
+    _AT_WORK,
+    *_INSIDE,
+    Transition(_ENDED, Why.CONDEMNED, lambda c: bool(c.memory.fatal), _leave),
+    _MATES,
+    _FLICKERED,
+    Transition(_ENDED, Why.BEGUN_ANEW, _begins_anew, _clear("a new run begins after it"), Stage.OPEN),
+    Transition(_ENDED, Why.ANOTHER, _is_another, _arm_another, Stage.ARMED),
+    Transition(_PROBED, Why.UNDERWAY, lambda _: True, _leave),
+    Transition(_OVER, Why.FORBIDDEN, _is_forbidden, _hold_for(_WAITS)),
+    Transition(_OVER, Why.QUEUED, _is_in_queue, _wait_turn),
+    Transition(
+        _OVER,
+        Why.UNCOUNTED,
+        lambda c: not _alive(c) and c.seen.survivors is None,
+        _hold_for("the window is over; counting what is left of it", 0.0),
+    ),
+    Transition(_OVER, Why.LEFTOVERS, lambda c: not _alive(c) and bool(c.seen.survivors), _sweep),
+    Transition(_OVER, Why.RESTARTED, lambda c: not _alive(c), _restart, Stage.OPEN),
+    Transition(_OVER | _SETTLING, Why.MENU, _has_menu, _press),
+    Transition(_OVER | _SETTLING, Why.QUESTION, _has_question, _ask),
+    Transition(_OVER, Why.PROBED, lambda _: True, _probe, Stage.PROBED),
+    Transition(_SETTLING, Why.WATCHED, lambda c: c.now.steady < _settles_at(c), _watch),
+    Transition(_SETTLING, Why.REFUSED, _is_refused, _arm_refused, Stage.ARMED),
+    Transition(_SETTLING, Why.WENT_THROUGH, lambda _: True, _clear("the probe went through"), Stage.OPEN),
+)
+
+# Nothing is typed into an agent that is not watched, and nobody probes at its window's end. Over, the window
+# stays on record as long as its banner stands there.
+UNWATCHED: tuple[Transition, ...] = (
+    _AT_WORK,
+    *_INSIDE,
+    Transition(_ENDED, Why.UNWATCHED, lambda c: not _stands(c), _drop, Stage.OPEN),
+    Transition(_ENDED, Why.REPORTED, lambda c: c.seen.limit is not None, _arm_reported, Stage.ARMED),
+    Transition(_ENDED, Why.SHOWN, lambda c: _is_new_words(c) and _is_seen_twice(c), _arm_shown, Stage.ARMED),
+    Transition(_ENDED, Why.HINTED, _is_new_words, _hint),
+    *_ARMING,
+    _MATES,
+    _FLICKERED,
+)

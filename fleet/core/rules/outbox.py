@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.memory import AgentMemory, Message, Moment, Status
-from fleet.core.record import replace
 
 COALESCED = frozenset({"wake", "probe", "nudge", "marker"})  # only the newest of each is worth typing
 TAIL = 24
+PROBE = "The pause is over. Please go on where you stopped."
+PASSED = "The time you were waiting for has come. Please go on."
+NUDGE = "If this phase meets its definition of done, write its done marker now; otherwise go on."
+OUR_WORDS = (PROBE, PASSED, NUDGE)  # what no pattern of a backend may take for a banner or for work
+SAID = 6  # texts of ours that may still stand on a screen
 
 
 def queue(memory: AgentMemory, message: Message) -> AgentMemory:
@@ -36,6 +42,7 @@ def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory
 
     After the end of a window that is what tries it, whosever words they are: the window's one probe.
     """
+    memory = replace(memory, said=(*memory.said, message.text or message.tail)[-SAID:])
     limit = memory.limit
     if limit is not None and now.wall >= limit.until:
         tried = replace(limit, probed=now.steady, probes=limit.probes + (not limit.probed))
@@ -47,6 +54,16 @@ def withdrawn(memory: AgentMemory) -> AgentMemory:
     """The same without a probe that waits: it asks about a window, and that one is not there any more."""
     kept = tuple(m for m in memory.outbox if not (m.kind == "probe" and m.status is Status.QUEUED))
     return memory if len(kept) == len(memory.outbox) else replace(memory, outbox=kept)
+
+
+def of_this_phase(memory: AgentMemory, phase: str) -> tuple[AgentMemory, tuple[Message, ...]]:
+    """The outbox without pings that wait and were made for another phase, and those."""
+    if not phase:
+        return memory, ()
+    stale = tuple(m for m in memory.outbox if m.status is Status.QUEUED and m.phase not in {"", phase})
+    if not stale:
+        return memory, ()
+    return replace(memory, outbox=tuple(m for m in memory.outbox if m not in stale)), stale
 
 
 def tail_of(text: str) -> str:

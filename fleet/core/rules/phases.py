@@ -10,10 +10,12 @@ has passed for this commit, and when all kickoffs of the next phase can be built
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.loop import Draft, Move, Note, Place, StatusView
 from fleet.core.model import Loop
-from fleet.core.record import replace
-from fleet.core.rules.gates import gates
+from fleet.core.rules.gates import gates, still_so
+from fleet.core.words import EventType
 
 SETTLE_S = 1.0  # a status file must stay the same for this long, or one signal interval if shorter
 
@@ -40,45 +42,51 @@ def locate(draft: Draft) -> Place | None:
         return None
     if place is None:
         why = "the loop begins" if index is None else f"index {index} was there without its sidecar"
-        _move(draft, None, min(index or 0, len(ids)), Note("phase.set", why))
+        _move(draft, None, min(index or 0, len(ids)), Note(EventType.PHASE_SET, why))
         return None
     if index is None:
-        draft.steps.append(Move(place, place, Note("phase.set", "the index file was missing")))
-    elif index != place.index:
-        draft.held = (
-            f"{loop.state_file} says {_name(ids, index)},"
+        draft.steps.append(Move(place, place, Note(EventType.PHASE_SET, "the index file was missing")))
+    draft.held = doubt(loop, place, index)
+    if draft.held:
+        return None
+    return _after_the_end(draft, place) if place.complete else place
+
+
+def doubt(loop: Loop, place: Place, index: int | None) -> str:
+    """Why the position on record cannot be believed, and what mends that; empty when it can."""
+    ids = ids_of(loop)
+    if index not in {None, place.index}:
+        return (
+            f"{loop.state_file} says {_name(ids, index or 0)},"
             f" phase.json says {_name(ids, place.index, place.id)}:"
             f" run `agents.py phase set N` with the one you mean"
         )
-        return None
     if place.complete:
-        return _after_the_end(draft, place)
-    if place.index < len(ids) and ids[place.index] == place.id:
-        return place
-    where = f"it is number {ids.index(place.id)} now" if place.id in ids else "it is not in the file any more"
-    draft.held = (
-        f"the loop was in phase {place.id!r} at number {place.index}, but {where}, and the file's"
-        f" {_name(ids, place.index)} is another: run `agents.py phase set ID` with the phase to go on with"
-    )
-    return None
-
-
-def _after_the_end(draft: Draft, place: Place) -> Place | None:
-    """Complete stays complete; a phase appended to the same list opens it again."""
-    ids = ids_of(draft.loop)
-    if place.index > len(ids):
-        _move(draft, place, len(ids), Note("phase.set", "phases were removed after the end"))
-        return place
-    if place.index == len(ids):
-        return place
-    if place.ids and place.ids[: place.index] != ids[: place.index]:
-        draft.held = (
+        if place.index >= len(ids) or not place.ids or place.ids[: place.index] == ids[: place.index]:
+            return ""
+        return (
             f"all {place.index} phases were done, and the list has changed before its end, not only after it:"
             f" run `agents.py phase set ID` with the phase to go on with"
         )
-        return None
+    if place.index < len(ids) and ids[place.index] == place.id:
+        return ""
+    where = f"it is number {ids.index(place.id)} now" if place.id in ids else "it is not in the file any more"
+    return (
+        f"the loop was in phase {place.id!r} at number {place.index}, but {where}, and the file's"
+        f" {_name(ids, place.index)} is another: run `agents.py phase set ID` with the phase to go on with"
+    )
+
+
+def _after_the_end(draft: Draft, place: Place) -> Place | None:
+    """Complete stays complete; a phase appended to the list, which nobody doubts, opens it again."""
+    ids = ids_of(draft.loop)
+    if place.index > len(ids):
+        _move(draft, place, len(ids), Note(EventType.PHASE_SET, "phases were removed after the end"))
+        return place
+    if place.index == len(ids):
+        return place
     new = ids[place.index]
-    note = Note("sequence.reopened", f"phase {new} was appended after the end", (("phase", new),))
+    note = Note(EventType.SEQUENCE_REOPENED, f"phase {new} was appended after the end", (("phase", new),))
     _move(draft, place, place.index, note)
     return None
 
@@ -104,7 +112,9 @@ def advance(draft: Draft, place: Place) -> None:
             draft.problems.append(f"{status.path}:{status.reading.line}: {status.reading.why}")
         return
     if first:
-        draft.note("phase.pre_done", f"{status.path} said so before phase {phase.id} began", phase=phase.id)
+        draft.note(
+            EventType.PHASE_PRE_DONE, f"{status.path} said so before phase {phase.id} began", phase=phase.id
+        )
     if not _settled(draft, phase.id, status):
         draft.state = f"{here}: done, looking once more"
         return
@@ -115,11 +125,13 @@ def advance(draft: Draft, place: Place) -> None:
         draft.state = f"{here}: done, waiting for `agents.py phase next`"
         if draft.memory.waiting != phase.id:
             draft.remember(waiting=phase.id)
-            draft.note("phase.held", f"phase {phase.id} is done; auto_advance is off", phase=phase.id)
+            draft.note(EventType.PHASE_HELD, f"phase {phase.id} is done; auto_advance is off", phase=phase.id)
     elif draft.seen.next_trouble:
         trouble = draft.seen.next_trouble
         draft.held = f"phase {phase.id} is done, but the next one cannot be started: {trouble}"
         draft.state = f"{here}: {draft.held}"
+    elif not still_so(draft, phase):
+        draft.state = f"{here}: done, looking at the work tree once more"
     else:
         _step(draft, place, status, verdict.ratchets)
 
@@ -149,7 +161,7 @@ def _step(draft: Draft, place: Place, status: StatusView, ratchets: tuple[tuple[
     to = place_at(draft.loop, place.index + 1, draft.now, commit=draft.tip)
     to = replace(to, ratchets=kept, evidence=evidence)
     reason = f"phase {place.id} is done, {to.id or 'the end'} is next"
-    note = Note("phase.advanced", reason, (("phase", place.id), ("to", to.id), *evidence))
+    note = Note(EventType.PHASE_ADVANCED, reason, (("phase", place.id), ("to", to.id), *evidence))
     draft.steps.append(Move(place, to, note))
     draft.remember(unsent=tuple(p for p in draft.memory.unsent if p.kind != "gate"))  # they pass now
     draft.wakes.append(draft.now)

@@ -8,10 +8,11 @@ refused is typed instead.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message, Status
-from fleet.core.record import replace
 from fleet.core.rules.outbox import handed_in
 from fleet.core.seen import Posted
 

@@ -6,15 +6,16 @@ on its way, and a screen that moved. A loop agent is first asked, once a phase, 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message, Status
-from fleet.core.record import replace
-from fleet.core.rules.outbox import queue, tail_of
+from fleet.core.rules.outbox import NUDGE, queue, tail_of
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
-NUDGE = "If this phase meets its definition of done, write its done marker now; otherwise go on."
 IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
 MEASURE_S = 2.0
 MOVING = frozenset({ScreenState.WORKING, ScreenState.RETRYING})
@@ -56,9 +57,16 @@ def stall(case: Case) -> Verdict | None:
         text = Message(f"nudge-{case.loop.phase}", "nudge", NUDGE, tail=tail_of(NUDGE), queued=now)
         nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now)
-    lapsed = (("agent.marker_lapsed", "its marker and the grace have passed"),) if memory.marker else ()
+    if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
+        case = replace(case, memory=replace(memory, afresh=True))
+    lapsed = (
+        ((EventType.AGENT_MARKER_LAPSED, "its marker and the grace have passed"),) if memory.marker else ()
+    )
     verdict = begin(
-        case, f"{memory.state} for {quiet:.0f} s without a sign of work", planned=False, event="agent.stalled"
+        case,
+        f"{memory.state} for {quiet:.0f} s without a sign of work",
+        planned=False,
+        event=EventType.AGENT_STALLED,
     )
     return replace(verdict, events=(*lapsed, *verdict.events))
 

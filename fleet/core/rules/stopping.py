@@ -7,25 +7,27 @@ of the run. One step a look; a run with survivors blocks the next start of that 
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Stopping
-from fleet.core.record import replace
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 TERM_WAIT_S = 10.0
 KILL_WAIT_S = 5.0
 POLL_S = 0.25
 FORCED, REMOVED = 2, 3  # steps
-SWEEP_S = 1.0  # a child forked while we killed its parent shows up in the second sweep
 
 
-def begin(case: Case, cause: str, *, planned: bool, event: str = "") -> Verdict:
+def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = None) -> Verdict:
     """Start to stop the run that is there."""
     pane, memory = case.seen.pane, case.memory
     run = pane.ref.run if pane is not None else case.seen.left or memory.seen_run
-    pid = pane.ref.pid if pane is not None else (memory.run.pid if memory.run else 0)
+    pid = memory.run.pid if memory.run else 0
+    if pane is not None:
+        pid = pane.ref.pid
     stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, step=0, at=case.now.steady)
     events = ((event, cause),) if event else ()
     step = _step(replace_memory(case, stop), stop)
@@ -69,7 +71,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
         act = Signal(name, stop.run, stop.pid, int(signal.SIGKILL), f"{left} survived SIGKILL")
         stopped = replace(stop, step=2, at=now)
         verdict = _hold(case, stopped, f"{left} processes survive SIGKILL; they block a new start", act)
-        return replace(verdict, events=(("agent.survived_stop", f"{left} processes"),))
+        return replace(verdict, events=((EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
     return _hold(case, stop, f"stopping: waiting for {left} processes", wait=POLL_S)
 
 

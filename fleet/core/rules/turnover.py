@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
-from fleet.core.memory import Status
-from fleet.core.record import replace
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 
@@ -25,12 +23,6 @@ def task(case: Case) -> Verdict | None:
         return begin(case, "its last run left processes behind", planned=True)
     act = Start(case.agent.name, "the sequence is complete and its trigger is there", planned=True)
     return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now + 0.4)
-
-
-def _without_gates(case: Case) -> Case:
-    """What was still to be said about the gates of a phase that is over is not true any more."""
-    kept = tuple(m for m in case.memory.outbox if m.kind != "ping:gate" or m.status is not Status.QUEUED)
-    return replace(case, memory=replace(case.memory, outbox=kept))
 
 
 def turnover(case: Case) -> Verdict | None:
@@ -49,5 +41,5 @@ def turnover(case: Case) -> Verdict | None:
         return Verdict(f"the loop is held: {held}", hold=True, detail=Detail.HELD)
     known = run is not None and pane is not None and run.id == pane.ref.run
     if known and run is not None and run.phase and run.phase != loop.phase and not loop.keep_runs:
-        return begin(_without_gates(case), f"phase {run.phase} is over, {loop.phase} begins", planned=True)
+        return begin(case, f"phase {run.phase} is over, {loop.phase} begins", planned=True)
     return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.actions import Keep
 from fleet.core.case import Case, Verdict
-from fleet.core.record import replace
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 TOLD_AFTER_S = 1800.0
 
@@ -24,5 +26,5 @@ def unknown(case: Case) -> Verdict | None:
         return Verdict(text, hold=True, detail=Detail.UNKNOWN)
     act = Keep(case.agent.name, pane.ref, text)
     kept = replace(memory, kept=pane.ref.run)
-    told = (("agent.unknown", text),)
+    told = ((EventType.AGENT_UNKNOWN, text),)
     return Verdict(text, action=act, hold=True, detail=Detail.UNKNOWN, memory=kept, events=told)

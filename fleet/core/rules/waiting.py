@@ -6,14 +6,14 @@ for the grace after it may the stall rule act. A marker that cannot be read is f
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
-from fleet.core.record import replace
-from fleet.core.rules.outbox import queue, tail_of
+from fleet.core.rules.outbox import PASSED, queue, tail_of
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
-
-PASSED = "The time you were waiting for has come. Please go on."
+from fleet.core.words import EventType
 
 
 def waiting(case: Case) -> Verdict | None:
@@ -27,7 +27,7 @@ def waiting(case: Case) -> Verdict | None:
     if marker.until is None:
         if memory.bad_marker == marker.text:
             return None
-        told = (("agent.marker_malformed", marker.text),)
+        told = ((EventType.AGENT_MARKER_MALFORMED, marker.text),)
         return Verdict(
             f"a marker that cannot be read: {marker.text}",
             memory=replace(memory, bad_marker=marker.text),
@@ -35,7 +35,7 @@ def waiting(case: Case) -> Verdict | None:
         )
     if marker.until != memory.marker:
         memory = replace(memory, marker=marker.until)
-        told = (("agent.waiting", marker.text + (" (capped at 24 h)" if marker.capped else "")),)
+        told = ((EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
         if now.wall < marker.until:
             return _hold(case, memory, marker.until, told)
         return Verdict("its marker has passed", memory=memory, events=told, wake_at=now.steady)
@@ -50,7 +50,7 @@ def waiting(case: Case) -> Verdict | None:
     return None
 
 
-def _hold(case: Case, memory: object, until: float, told: tuple[tuple[str, str], ...]) -> Verdict:
+def _hold(case: Case, memory: object, until: float, told: tuple[tuple[EventType, str], ...]) -> Verdict:
     wake = case.now.steady + max(0.0, until - case.now.wall)
     kept = memory if memory is not None else None
     # messages are still delivered to a waiting agent: the marker speaks of its own plans, not of ours

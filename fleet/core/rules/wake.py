@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
 from fleet.core.model import AgentSpec
-from fleet.core.record import replace
 from fleet.core.rules.outbox import queue
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fleet.core.case import Case, Verdict
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 LOOKS = 2
 
@@ -18,4 +21,5 @@ def wedged(case: Case) -> Verdict | None:
     if memory.state_looks < LOOKS:
         text = f"looks wedged, looking once more: {reading.line}"
         return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.steady + 1.0)
-    return begin(case, f"wedged: {reading.line}", planned=False, event="agent.wedged")
+    case = replace(case, memory=replace(memory, afresh=True))
+    return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)

@@ -8,37 +8,39 @@ that starts again and says the same again is not news.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from fleet.core.model import NOTICES
-from fleet.core.record import dataclass, replace
 from fleet.core.state import Detail
+from fleet.core.words import EventType
 
 Record = Mapping[str, Any]
 RECENT = 500  # ids remembered
 
-OPENS = {
-    "agent.failed_for_good": "fatal",
-    "agent.flapped": "flapping",
-    "agent.limited": "limited",
-    "config.rejected": "config",
-    "config.shrunk": "config",
-    "watchdog.degraded": "degraded",
+OPENS: dict[str, str] = {
+    EventType.AGENT_FAILED_FOR_GOOD: "fatal",
+    EventType.AGENT_FLAPPED: "flapping",
+    EventType.AGENT_LIMITED: "limited",
+    EventType.CONFIG_REJECTED: "config",
+    EventType.CONFIG_SHRUNK: "config",
+    EventType.WATCHDOG_DEGRADED: "degraded",
 }
-CLOSES = {
-    "agent.reset": ("fatal", "flapping"),
-    "agent.recovered": ("flapping",),
-    "agent.resumed": ("limited",),
-    "config.loaded": ("config",),
-    "config.recovered": ("config",),
-    "watchdog.recovered": ("degraded",),
+CLOSES: dict[str, tuple[str, ...]] = {
+    EventType.AGENT_RESET: ("fatal", "flapping"),
+    EventType.AGENT_RECOVERED: ("flapping",),
+    EventType.AGENT_RESUMED: ("limited",),
+    EventType.CONFIG_LOADED: ("config",),
+    EventType.CONFIG_RECOVERED: ("config",),
+    EventType.WATCHDOG_RECOVERED: ("degraded",),
 }
-POINTS = {
-    "phase.advanced": "phase",
-    "gate.failed": "gate",
-    "sequence.completed": "complete",
-    "watchdog.ensured": "stale",
+POINTS: dict[str, str] = {
+    EventType.PHASE_ADVANCED: "phase",
+    EventType.PHASE_HELD: "held",  # the loop records each hold once
+    EventType.GATE_FAILED: "gate",
+    EventType.SEQUENCE_COMPLETED: "complete",
+    EventType.WATCHDOG_ENSURED: "stale",
 }
 SHOWN = {Detail.FATAL: "fatal", Detail.ASKING: "asking", Detail.LIMITED: "limited"}
 BLIND = frozenset({Detail.UNSEEN, Detail.UNKNOWN, Detail.FOREIGN})  # not seen is not over
@@ -54,6 +56,7 @@ TITLES = {
     "resumed": "goes on after its limit",
     "phase": "next phase",
     "gate": "a gate failed",
+    "held": "the loop is held",
     "complete": "all phases are done",
     "stale": "the watchdog stood still",
     "degraded": "the watchdog cannot do all of its work",
@@ -104,7 +107,7 @@ def from_event(book: Book, record: Record) -> tuple[Book, tuple[Notice, ...]]:
     text, at = str(record.get("reason") or ""), float(record["ts"])
     facts = record.get("facts") or {}
     news: list[Notice] = []
-    if kind == "agent.state_changed":
+    if kind == EventType.AGENT_STATE_CHANGED:
         return _shown(book, agent, str(facts.get("now", "")), text, at)
     for ended in CLOSES.get(kind, ()):
         book, was = ends(book, ended, agent)
@@ -114,7 +117,9 @@ def from_event(book: Book, record: Record) -> tuple[Book, tuple[Notice, ...]]:
         book, begun = begins(book, OPENS[kind], agent, at, text)
         news += begun
     if kind in POINTS:
-        about = f"{facts.get('phase', '')}{facts.get('commit', '')}" if kind == "gate.failed" else f"{at}"
+        about = (
+            f"{facts.get('phase', '')}{facts.get('commit', '')}" if kind == EventType.GATE_FAILED else f"{at}"
+        )
         news.append(_notice(POINTS[kind], agent, at, text, about))
     return _remembered(book, news)
 

@@ -12,17 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.model import Fleet, Notify
-from fleet.core.record import dataclass, replace
+from fleet.core.words import EventType
 from fleet.journal.events import Events
 from fleet.journal.store import Store
-from fleet.rooms.eventfile import Place, end_of, read_on
+from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.rooms.notify.notices import NOTHING_YET, Book, Notice, drifted, from_event, still_so, wanted
-from fleet.rooms.notify.targets import Message, label
+from fleet.rooms.notify.targets import Dispatch, label
 
 DOCUMENT = "notify"
 BURST = 3  # more than this at once is told in one message
@@ -30,7 +31,7 @@ BACK_OFF_S = (5.0, 600.0)
 OLD_S = 86_400.0  # news of yesterday is none
 QUEUE_CAP = 500  # a target that is down for days does not fill the disk
 
-Deliver = Callable[[Notify, Message], str]
+Deliver = Callable[[Notify, Dispatch], str]
 Look = Callable[[Book], tuple[Book, tuple[Notice, ...]]]  # at what is so, rather than at what happened
 
 
@@ -49,7 +50,7 @@ class Waiting:
 class Memory:
     """Everything that survives us."""
 
-    place: Place
+    place: Bookmark
     book: Book
     queue: tuple[Waiting, ...] = ()
 
@@ -139,7 +140,9 @@ class Notifier:
 
     def _capped(self, queue: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
         if len(queue) > QUEUE_CAP:
-            self._say("notify.failed", f"{len(queue) - QUEUE_CAP} messages were dropped: the queue is full")
+            self._say(
+                EventType.NOTIFY_FAILED, f"{len(queue) - QUEUE_CAP} messages were dropped: the queue is full"
+            )
         return queue[-QUEUE_CAP:]
 
     # --- sending ------------------------------------------------------------------------------------
@@ -155,7 +158,7 @@ class Notifier:
                 continue
             together = len(due) > BURST or (len(due) > 1 and any(w.held for w in due))
             batch = tuple(due) if together else (due[0],)
-            message = Message(self.fleet.session_prefix.rstrip("-_"), tuple(w.notice for w in batch))
+            message = Dispatch(self.fleet.session_prefix.rstrip("-_"), tuple(w.notice for w in batch))
             self._flying[key] = (self._pool.submit(self._deliver, target, message), batch)
 
     def _land(self, now: float) -> None:
@@ -175,12 +178,12 @@ class Notifier:
         tries = max((w.tries for w in batch), default=0) + 1
         again: tuple[Waiting, ...] = ()
         if not why:
-            self._say("notify.sent", f"{who}: {batch[0].notice.title}", **facts)
+            self._say(EventType.NOTIFY_SENT, f"{who}: {batch[0].notice.title}", **facts)
         elif target is not None and tries <= target.retries:
             wait = min(BACK_OFF_S[0] * 2 ** (tries - 1), BACK_OFF_S[1])
             again = tuple(replace(w, tries=tries, due=now + wait) for w in mine)
         else:
-            self._say("notify.failed", f"{who}: given up after {tries} tries: {why}", **facts)
+            self._say(EventType.NOTIFY_FAILED, f"{who}: given up after {tries} tries: {why}", **facts)
         self._save(replace(self.memory, queue=(*others, *again)))
 
     # --- remembering --------------------------------------------------------------------------------
@@ -192,15 +195,15 @@ class Notifier:
             if data:
                 return from_plain(Memory, data)
         except ValueError as fault:
-            self._say("notify.failed", f"state/notify.json: {fault}; starting from now")
-        return Memory(end_of(self._path, ("watchdog.started",)), NOTHING_YET)
+            self._say(EventType.NOTIFY_FAILED, f"state/notify.json: {fault}; starting from now")
+        return Memory(end_of(self._path, (EventType.WATCHDOG_STARTED,)), NOTHING_YET)
 
     def _save(self, memory: Memory) -> None:
         if memory != self.memory:
             self._store.save(DOCUMENT, to_plain(memory))
             self.memory = memory
 
-    def _say(self, kind: str, reason: str, **facts: Any) -> None:
+    def _say(self, kind: EventType, reason: str, **facts: Any) -> None:
         self._events.record(kind, reason=reason, **facts)
 
 

@@ -23,7 +23,7 @@ from fleet.journal.locks import watchdog_holder
 from fleet.journal.store import Store
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
 from fleet.rooms.notify.notifier import Look, Notifier, drift_of
-from fleet.rooms.notify.targets import Message, deliver, end_children
+from fleet.rooms.notify.targets import Dispatch, deliver, end_children
 from fleet.world.files import RealDisk
 
 LOCK = "notify.lock"
@@ -50,7 +50,7 @@ def notifier(fleet: Fleet, *, look_only: bool = False) -> Notifier:
     secrets += [os.environ[n.url_env] for n in fleet.notify if os.environ.get(n.url_env)]
     events = Events(disk, os.path.join(fleet.log_dir, "events.jsonl"), time.time, secrets=secrets)
 
-    def send(target: Notify, message: Message) -> str:
+    def send(target: Notify, message: Dispatch) -> str:
         return deliver(target, message, os.environ, fleet.project_dir)
 
     return Notifier(fleet, store, events, send)
@@ -129,7 +129,10 @@ class _Runner:
         """The watchdog stands still: nobody is there, or nobody has looked for too long."""
         why = standing_still(self.teller.fleet, self.state_dir)
         now = time.monotonic()
-        self._quiet_since = (now if self._quiet_since is None else self._quiet_since) if why else None
+        if not why:
+            self._quiet_since = None
+        elif self._quiet_since is None:
+            self._quiet_since = now
         told = self._quiet_since is not None and now - self._quiet_since >= patience
 
         def look(book: Book) -> tuple[Book, tuple[Notice, ...]]:

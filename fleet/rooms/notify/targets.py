@@ -16,10 +16,11 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from fleet import engine
 from fleet.core.model import Notify
-from fleet.core.record import dataclass
 from fleet.core.text import for_display, redact, secret_values
 from fleet.rooms.notify.notices import Notice
 
@@ -35,7 +36,7 @@ APPLESCRIPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Dispatch:
     """What is sent: one notice, or several in one go."""
 
     project: str
@@ -86,7 +87,7 @@ class Message:
 
 def shown(text: str) -> str:
     """One safe line."""
-    return " ".join(redact(for_display(text)).split())[:TEXT_CAP]
+    return " ".join(redact(for_display(engine.spoken(text))).split())[:TEXT_CAP]
 
 
 def label(number: int, target: Notify) -> str:
@@ -95,7 +96,7 @@ def label(number: int, target: Notify) -> str:
     return f"{number + 1}:{target.to} {name}".rstrip()
 
 
-def deliver(target: Notify, message: Message, environ: Mapping[str, str], cwd: str) -> str:
+def deliver(target: Notify, message: Dispatch, environ: Mapping[str, str], cwd: str) -> str:
     """Send it: "" or why it did not get there."""
     secrets = [*secret_values(environ), *filter(None, [environ.get(target.url_env, "")])]
     try:
@@ -105,12 +106,12 @@ def deliver(target: Notify, message: Message, environ: Mapping[str, str], cwd: s
     return redact(shown(why), secrets) if why else ""
 
 
-def _command(target: Notify, message: Message, environ: Mapping[str, str], cwd: str) -> str:
+def _command(target: Notify, message: Dispatch, environ: Mapping[str, str], cwd: str) -> str:
     document = json.dumps(message.plain(), ensure_ascii=True) + "\n"
     return _run(["/bin/sh", "-c", target.command], document, environ, cwd)
 
 
-def _desktop(_target: Notify, message: Message, environ: Mapping[str, str], cwd: str) -> str:
+def _desktop(_target: Notify, message: Dispatch, environ: Mapping[str, str], cwd: str) -> str:
     path = environ.get("PATH", os.defpath)
     if shutil.which("notify-send", path=path):
         # the body may hold markup, so ours is escaped; the title never does
@@ -122,14 +123,14 @@ def _desktop(_target: Notify, message: Message, environ: Mapping[str, str], cwd:
     return "neither notify-send nor osascript is here: install one, or use a command or a url"
 
 
-def _url(target: Notify, message: Message, environ: Mapping[str, str], _cwd: str) -> str:
+def _url(target: Notify, message: Dispatch, environ: Mapping[str, str], _cwd: str) -> str:
     address = environ.get(target.url_env, "")
     if not address:
         return f"the variable {target.url_env} is not set here: export it before `up`"
     try:
         import apprise
     except ImportError:
-        return "the library apprise is not installed: `agents.py notify test` sets it up"
+        return "the library apprise is not installed: `agents.py notify test` sets it up, or says how"
     service = apprise.Apprise()
     with _said_by("apprise") as said:
         if not service.add(address):
@@ -160,12 +161,12 @@ def _said_by(name: str) -> Iterator[io.StringIO]:
         logger.propagate = kept
 
 
-def _level(message: Message) -> str:
+def _level(message: Dispatch) -> str:
     """How apprise colours it."""
     kinds = {n.kind for n in message.notices}
     if kinds & {"fatal", "flapping", "stale", "degraded"}:
         return "failure"
-    if kinds & {"asking", "gate", "config", "drift"}:
+    if kinds & {"asking", "held", "gate", "config", "drift"}:
         return "warning"
     return "success" if kinds & {"complete", "phase", "resumed"} else "info"
 

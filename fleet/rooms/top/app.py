@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
@@ -15,7 +16,8 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from fleet.core.record import dataclass
+from fleet import engine
+from fleet.core.words import EventType
 from fleet.rooms.captions import caption
 from fleet.rooms.top import cells as show
 from fleet.rooms.top.ansi import screen_text
@@ -32,7 +34,7 @@ USED_S = 15.0  # reading transcripts is not free
 EVENTS_KEPT = 200
 PROBLEMS_MAX = 4
 ROOM_FOR_EVENTS = 18  # lines
-NOISE = ("intent.", "notify.", "tokens.", "message.queued")
+NOISE = ("intent.", "notify.", "tokens.", EventType.MESSAGE_QUEUED)
 
 KEYS = (
     ("enter", "attach", "attach", "its terminal; C-b d comes back here"),
@@ -52,7 +54,7 @@ NAMES = {"enter": "⏎", "slash": "/", "question_mark": "?"}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Glance:
     """Everything one look found."""
 
     facts: Mapping[str, Any]
@@ -81,7 +83,7 @@ class Top(App[int]):
         self.events: deque[Record] = deque(maxlen=EVENTS_KEPT)
         self.captions: deque[list[Cell]] = deque(maxlen=EVENTS_KEPT)
         self.used: Used = {}
-        self.last: Look | None = None
+        self.last: Glance | None = None
         self.roster = Roster()
         self._looking = False
         self._shown: dict[str, object] = {}
@@ -138,7 +140,7 @@ class Top(App[int]):
         try:
             facts = self.floor.facts()
             session = self._session(facts)
-            found = Look(
+            found = Glance(
                 facts,
                 self.floor.phases(),
                 self.floor.events(),
@@ -172,7 +174,7 @@ class Top(App[int]):
             chosen = first[0] if first else None
         return str(chosen["session"]) if chosen and chosen["pid"] else ""
 
-    def _take(self, look: Look) -> None:
+    def _take(self, look: Glance) -> None:
         self.last = look
         for record in look.events:
             if not str(record.get("type", "")).startswith(NOISE):
@@ -186,7 +188,7 @@ class Top(App[int]):
 
     # --- drawing ------------------------------------------------------------------------------------
 
-    def _draw(self, look: Look) -> None:
+    def _draw(self, look: Glance) -> None:
         now, facts, width = self.clock(), look.facts, self.size.width
         self._put("#head", show.headline(facts, time.strftime("%H:%M:%S", time.localtime(now))))
         loop = facts["loop"]
@@ -205,10 +207,10 @@ class Top(App[int]):
     def _draw_problems(self, problems: Sequence[str]) -> None:
         lines = [f"! {text}" for text in problems[:PROBLEMS_MAX]]
         if len(problems) > PROBLEMS_MAX:
-            lines[-1] = f"! and {len(problems) - PROBLEMS_MAX + 1} more: agents.py status"
+            lines[-1] = f"! and {len(problems) - PROBLEMS_MAX + 1} more: {engine.AGENTS} status"
         self._put("#problems", [Cell("\n".join(lines), "bad")] if lines else [])
 
-    def _draw_pane(self, look: Look, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _draw_pane(self, look: Glance, rows: Sequence[Mapping[str, Any]]) -> None:
         pane = self._at("#pane", Vertical)
         name = self.roster.selected
         chosen = next((r for r in rows if r["name"] == name), None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fleet.core.record import dataclass
+from fleet import engine
 from fleet.core.state import Detail, State
 from fleet.core.text import for_display
 
@@ -25,7 +26,6 @@ LOOKS = {
     Detail.LIMITED: ("◷", "warm"),
     Detail.RETRYING: ("↻", "warm"),
     Detail.BACKOFF: ("↻", "warm"),
-    Detail.STALLED: ("…", "warm"),
     Detail.PAUSED: ("‖", "soft"),
     Detail.FROZEN: ("❄", "soft"),
     Detail.HELD: ("‖", "soft"),
@@ -76,7 +76,7 @@ GAP = 2
 
 def words(text: object) -> str:
     """One line of foreign text that cannot do anything."""
-    return " ".join(for_display(str(text or "")).split())
+    return " ".join(for_display(engine.spoken(str(text or ""))).split())
 
 
 def fitting(
@@ -167,12 +167,16 @@ def progress(ids: Sequence[str], loop: Mapping[str, Any] | None, gates: Sequence
     """Phases as a line: what is done, where we are, which checks have spoken, what is to come."""
     if loop is None or not ids:
         return []
-    here = len(ids) if loop["complete"] else loop["index"] if loop["index"] is not None else -1
+    here = loop["index"] if loop["index"] is not None else -1
+    if loop["complete"]:
+        here = len(ids)
     said: list[Cell] = []
     for number, name in enumerate(ids):
         if number:
             said.append(Cell(" ━━ ", "good" if number <= here else "soft"))
-        sign, style = ("✔", "good") if number < here else ("●", "title") if number == here else ("○", "soft")
+        sign, style = ("✔", "good") if number < here else ("○", "soft")
+        if number == here:
+            sign, style = "●", "title"
         said.append(Cell(f"{sign} {words(name)}", style))
         if number == here:
             said += [Cell(" gates ", "soft")] if gates else []
@@ -217,7 +221,7 @@ def event_style(kind: str) -> str:
         return "bad"
     if word in {"advanced", "completed", "passed", "healed", "recovered", "ready", "resumed", "founded"}:
         return "good"
-    return "warm" if word in {"limited", "stalled", "held", "asked", "unknown", "backed_off"} else "calm"
+    return "warm" if word in {"limited", "stalled", "held", "asked", "unknown"} else "calm"
 
 
 def ago(seconds: float) -> str:

@@ -11,22 +11,23 @@ from typing import Any
 from fleet import config
 from fleet.core.model import Fleet
 from fleet.journal.store import Store, StoreError
-from fleet.rooms.eventfile import Place, end_of, read_on
+from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.phase import PhaseMeter
 from fleet.transcripts.places import wanted_of
 from fleet.transcripts.price import PriceBook
 from fleet.transcripts.tokenlog import TokenLog
 from fleet.world.files import RealDisk
+from fleet.world.standing import attend
 
 
-class Source:
+class Feed:
     """Remembers how far each of them was read."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._config = self._mark()
-        self._place: Place | None = None
+        self._place: Bookmark | None = None
         self._meter = Meter()
 
     def fresh(self) -> Fleet:
@@ -35,7 +36,7 @@ class Source:
         if mark != self._config:
             self._config = mark
             with contextlib.suppress(config.ConfigError, OSError):
-                self._fleet = config.load(self._fleet.config_path)
+                self._fleet = attend(self._fleet.config_path).fleet
         return self._fleet
 
     def events(self, first: int) -> Sequence[Mapping[str, Any]]:
@@ -43,7 +44,7 @@ class Source:
         path = os.path.join(self._fleet.log_dir, "events.jsonl")
         if self._place is None:
             end = end_of(path)
-            found, self._place = read_on(path, Place(end.inode))
+            found, self._place = read_on(path, Bookmark(end.inode))
             return found[-first:]
         found, self._place = read_on(path, self._place)
         return found

@@ -1,0 +1,38 @@
+"""What becomes of a request to the watchdog: a closed word that the verb reports as it is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RequestOutcome(StrEnum):
+    """How a request ended. Only DONE is success."""
+
+    DONE = "done"
+    NO_SUCH_NAME = "no_such_name"  # the config in force names no agent or service so
+    NOT_AN_AGENT = "not_an_agent"  # a service cannot be asked for this
+    UNKNOWN_REQUEST = "unknown_request"  # of another version of the engine
+    FAILED = "failed"  # it was tried
+    NOT_IN_TIME = "not_in_time"  # the watchdog did not answer; the request was taken back
+
+
+# kind of request: may a service be asked, too?
+KINDS = {"send": False, "withdraw": False, "reset": True, "pardon": True}
+
+
+def admitted(kind: str, *, agent: bool, service: bool) -> RequestOutcome:
+    """DONE when it may be tried, else why not."""
+    if kind not in KINDS:
+        return RequestOutcome.UNKNOWN_REQUEST
+    if not agent and not service:
+        return RequestOutcome.NO_SUCH_NAME
+    return RequestOutcome.DONE if agent or KINDS[kind] else RequestOutcome.NOT_AN_AGENT
+
+
+def refusal(outcome: RequestOutcome, kind: str, name: str) -> str:
+    """The sentence to an outcome that is no success."""
+    return {
+        RequestOutcome.NO_SUCH_NAME: f"the config in force names no agent or service {name}",
+        RequestOutcome.NOT_AN_AGENT: f"{name} is a service: {kind} is for agents",
+        RequestOutcome.UNKNOWN_REQUEST: f"the watchdog does not know the request {kind!r}: restart it",
+    }.get(outcome, str(outcome))

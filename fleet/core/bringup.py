@@ -1,0 +1,57 @@
+"""What a bare `up` leaves as it is, and why. A name on the command line is explicit: it overrules that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from fleet.core.desired import Entry
+from fleet.core.memory import AgentMemory, Run
+from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.seen import PaneView
+
+
+class Left(StrEnum):
+    """Why one is not started."""
+
+    PAUSED = "paused"
+    FINISHED = "finished"
+    LIMITED = "limited"
+
+
+def left_as_it_is(
+    spec: AgentSpec | ServiceSpec,
+    entry: Entry | None,
+    pane: PaneView | None,
+    run: Run | None,
+    memory: AgentMemory,
+    *,
+    limited: bool,
+    wall: float = 0.0,
+) -> Left | None:
+    """The reason to leave it, or None: it is started, or used when it runs."""
+    if entry is not None and entry.left_alone(wall):
+        return Left.PAUSED
+    if not isinstance(spec, AgentSpec) or (pane is not None and not pane.dead):
+        return None
+    watched = spec.watch != "none"
+    if spec.kind == "task" and not watched and finished(pane, run, memory):
+        return Left.FINISHED
+    return Left.LIMITED if watched and limited else None  # who is not watched is started by nobody else
+
+
+def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> bool:
+    """Has the newest run of a task come to its end by itself, with exit code 0?"""
+    if pane is not None and pane.dead:
+        return pane.exit_code == 0 and pane.exit_signal is None
+    return run is not None and run.id == memory.finished
+
+
+def limited_until(agent: AgentSpec, limits: Iterable[tuple[AgentSpec, float]], wall: float) -> float:
+    """When the usage window of an agent, or of a mate on its account, ends; 0.0: it is in none."""
+    mine = [
+        until
+        for mate, until in limits
+        if until > wall and (mate.name == agent.name or (agent.account and mate.account == agent.account))
+    ]
+    return max(mine, default=0.0)

@@ -1,0 +1,38 @@
+"""Does a start go on in the conversation on record, and with which words does it begin?
+
+A heal, a restart and a new phase go on where the CLI can: the work of hours is in there. A task that is
+called for again and another backend begin anew.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from fleet.core.kickoff import continue_line
+from fleet.core.memory import Run
+from fleet.core.model import AgentSpec, Backend
+
+
+class Talk(StrEnum):
+    """What becomes of the conversation at a start."""
+
+    CONTINUED = "continued"
+    NEW = "new"
+
+
+UNSAID = "unsaid"  # the digest of a kickoff that reached no one
+
+
+def goes_on(agent: AgentSpec, backend: Backend, last: Run | None, *, planned: bool) -> bool:
+    """May this start go on where the last run was? `planned`: nobody died, it was called for."""
+    if not (agent.resume and backend.supports_resume):
+        return False
+    if agent.kind == "task" and planned:
+        return False
+    return last is None or last.backend in {"", backend.name}
+
+
+def first_words(prompt: str, brief: str, last: Run | None, *, phase: str, resumed: bool) -> str:
+    """The kickoff; in a conversation that holds it already, one line. A new or edited one is said in full."""
+    told, said = (last.told, last.brief) if last is not None else ("", "")
+    return continue_line(phase) if resumed and told == phase and said in {"", brief} else prompt

@@ -1,0 +1,157 @@
+"""Which of a screen's bad words count, and what they mean.
+
+A screen holds what a CLI says of itself and what its agent says, and the two may look alike: claude draws an
+answer that begins "You've hit your session limit" exactly as it draws its own banner. Words on a screen also
+outlive what they said. So an accusation (a limit, a broken conversation, a refusal) passes three questions
+before any rule sees it:
+
+  Who said it?       Where a structured source tells how turns end, and says that the model itself ended this
+                     one, the words are the agent's own. While that source says that the turn still goes on,
+                     the words wait for it a moment.
+  Is it over?        Words that had their consequence are remembered with what stands right above them. They
+                     count no more while they stand there. The same words in another place are said anew, and
+                     so are those that came below a text of ours after we typed it.
+  When was it said?  A time of day means its next occurrence after the words first came. That first meaning is
+                     kept as long as the words stand there, over midnights and restarts of the watchdog.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fleet.core.case import Case
+from fleet.core.memory import AgentMemory, Words
+from fleet.core.seen import Reading, ScreenState
+
+ACCUSING = frozenset(
+    {ScreenState.LIMITED, ScreenState.WEDGED, ScreenState.AUTH, ScreenState.CONTEXT, ScreenState.ERROR}
+)
+# A screen in one of these states shows what it shows: what is not on it is gone.
+PLAIN = frozenset({ScreenState.IDLE, ScreenState.WORKING, ScreenState.RETRYING})
+PATIENCE_S = 15.0  # how long a turn's end may be on the screen before its source reports it
+KEPT = 4  # words that were dealt with and may still stand on one screen
+OWN, DEALT, EARLY = "own-words", "dealt-with", "turn-not-over"  # what a reading's pattern is called then
+
+
+def weigh(case: Case) -> Case:
+    """The same case, with a reading that holds only what counts and a memory of what was read."""
+    seen = case.seen
+    reading, pane = seen.reading, seen.pane
+    if seen.blind or reading is None or pane is None or pane.dead:
+        return case
+    memory = case.memory
+    if memory.seen_run != pane.ref.run and (memory.words or memory.dealt):
+        memory = replace(memory, words=None, dealt=())  # another life, another screen
+    if reading.state in ACCUSING:
+        memory = _note(memory, reading, case)
+        believed = _judged(reading, memory, case)
+    else:
+        memory = _forget(memory, reading)
+        believed = reading
+    # refused credentials are told by a source as well, and a person may have mended them since
+    mended = 0.0 < seen.heard_at <= memory.pardoned_at
+    old = bool(seen.auth_failed) and mended and believed.state is not ScreenState.AUTH
+    if memory is case.memory and believed is reading and not old:
+        return case
+    auth = "" if old else seen.auth_failed
+    return replace(case, memory=memory, seen=replace(seen, reading=believed, auth_failed=auth))
+
+
+def dealt_with(memory: AgentMemory) -> AgentMemory:
+    """The same, after what its screen says has had its consequence."""
+    words = memory.words
+    if words is None or _is_dealt(memory, words):
+        return memory
+    others = tuple(old for old in memory.dealt if not _is_there(old, words))
+    return replace(memory, dealt=(*others, words)[-KEPT:])
+
+
+def bare(line: str) -> str:
+    """A line without the glyph that a screen puts before it."""
+    return re.sub(r"^\W+", "", line)
+
+
+def same_words(one: str, other: str) -> bool:
+    """The same line, with or without its glyph, and as far as both go."""
+    one, other = bare(one), bare(other)
+    return bool(one and other) and (one.startswith(other) or other.startswith(one))
+
+
+def answered_below(memory: AgentMemory, reading: Reading) -> bool:
+    """Has anything been written below the words since they came?"""
+    return memory.words is not None and reading.below > memory.words.floor
+
+
+def _note(memory: AgentMemory, reading: Reading, case: Case) -> AgentMemory:
+    """Remember the newest accusation: where it stands, and what it meant when it came."""
+    known = memory.words
+    words = Words(
+        str(reading.state), reading.line, reading.above, reading.until, case.now.steady, reading.below,
+        reading.below,
+    )  # fmt: skip
+    dealt = tuple(_grown(old, words) for old in memory.dealt)
+    if known is not None and known.state == words.state and same_words(known.line, words.line):
+        until = words.until if known.until is None else known.until  # however often it is said or redrawn
+        words = replace(_grown(known, words) if _is_there(known, words) else words, until=until)
+    if words == known and dealt == memory.dealt:
+        return memory
+    return replace(memory, words=words, dealt=dealt)
+
+
+def _judged(reading: Reading, memory: AgentMemory, case: Case) -> Reading:
+    words = memory.words
+    assert words is not None
+    if reading.spoken and case.seen.answered:
+        return _harmless(reading, OWN, ScreenState.IDLE)
+    if _is_dealt(memory, words):
+        return _harmless(reading, DEALT, ScreenState.IDLE)
+    early = bool(case.seen.working) and not case.seen.asked
+    if reading.spoken and early and case.now.steady - words.since < PATIENCE_S:
+        return _harmless(reading, EARLY, ScreenState.WORKING)
+    return reading if reading.until == words.until else replace(reading, until=words.until)
+
+
+def _harmless(reading: Reading, why: str, state: ScreenState) -> Reading:
+    state = ScreenState.ASKING if reading.dialog else state
+    return replace(reading, state=state, pattern=why, until=None)
+
+
+def _forget(memory: AgentMemory, reading: Reading) -> AgentMemory:
+    """What does not stand on the screen any more counts if it comes again."""
+    if reading.state not in PLAIN or not (memory.words or memory.dealt):
+        return memory
+    stands = reading.beside
+    words = memory.words if memory.words is not None and memory.words.line in stands else None
+    dealt = tuple(old for old in memory.dealt if old.line in stands)
+    if words is memory.words and len(dealt) == len(memory.dealt):
+        return memory
+    return replace(memory, words=words, dealt=dealt)
+
+
+def _is_dealt(memory: AgentMemory, words: Words) -> bool:
+    """Had these very words their consequence? Not those that answer what we typed since then."""
+    known = [old for old in memory.dealt if _is_there(old, words)]
+    return bool(known) and not all(_answers_us(memory, old, words) for old in known)
+
+
+def _answers_us(memory: AgentMemory, old: Words, new: Words) -> bool:
+    """Do the new words stand right below a text that we typed after the old ones had come?"""
+    typed = memory.typed[-1] if memory.typed else 0.0
+    right_above = bare(new.above.rpartition("\n")[2])
+    ours = "".join(memory.said[-1].split()) if memory.said else ""
+    return old.since < typed <= new.since and bool(right_above) and ours.endswith(right_above)
+
+
+def _is_there(old: Words, new: Words) -> bool:
+    """The same words in the same place? What stood above them may have scrolled away since.
+
+    Words only rise: those that stand at the bottom again, with nothing below them any more, were said anew.
+    """
+    same = old.line == new.line and old.state == new.state and old.above.endswith(new.above)
+    return same and not new.below <= old.floor < old.below
+
+
+def _grown(old: Words, new: Words) -> Words:
+    """The same words, with what has been written below them since."""
+    return replace(old, below=new.below) if _is_there(old, new) and new.below > old.below else old

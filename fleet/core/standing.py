@@ -1,0 +1,79 @@
+"""Which declaration is in force: the file as it is, or the last good one that the running fleet stands on.
+
+A file that cannot be used locks the operator out of nothing that already runs. A file that says where the
+fleet lives (its names, its directory, its tmux server) is not followed while a fleet lives elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Protocol
+
+
+class Cause(StrEnum):
+    """Why the file itself is not in force."""
+
+    NONE = ""
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    BROKEN = "broken"
+    CHANGED = "changed"  # session_prefix, log_dir or tmux_socket, under a running fleet
+    MOVED = "moved"  # the file that the running fleet was started from has another place now
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What says where a fleet lives. A running one keeps it until `down`."""
+
+    config_path: str  # its real path
+    session_prefix: str
+    log_dir: str
+    tmux_socket: str
+    project_id: str
+
+
+class Grounded(Protocol):
+    """Whatever says where its fleet lives: the declared fleet, its outline, the ground itself."""
+
+    @property
+    def config_path(self) -> str: ...
+    @property
+    def session_prefix(self) -> str: ...
+    @property
+    def log_dir(self) -> str: ...
+    @property
+    def tmux_socket(self) -> str: ...
+    @property
+    def project_id(self) -> str: ...
+
+
+KEYS = ("session_prefix", "log_dir", "tmux_socket")
+
+
+def project_id(config: str, prefix: str) -> str:
+    """Stamped on every session, so that we never touch one of another project. `config`: its real path."""
+    return sha256(f"{config}\0{prefix}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def changed(here: Ground, there: Ground) -> tuple[str, ...]:
+    """The keys by which one fleet would not find the other."""
+    return tuple(key for key in KEYS if getattr(here, key) != getattr(there, key))
+
+
+def cause(
+    fault: Cause, here: Ground | None, recorded: Ground | None, alive: Callable[[Ground], bool]
+) -> Cause | None:
+    """Why the recorded declaration is in force; NONE: the file is; None: neither can be used.
+
+    `alive` costs a look at tmux, so it is asked only where the answer hangs on it.
+    """
+    if here is None:
+        return fault if recorded is not None else None
+    if recorded is None or (recorded.project_id == here.project_id and not changed(here, recorded)):
+        return Cause.NONE
+    if not alive(recorded):
+        return Cause.NONE
+    return Cause.CHANGED if changed(here, recorded) else Cause.MOVED

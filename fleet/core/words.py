@@ -1,0 +1,104 @@
+"""Closed words: what travels between the rooms. A sentence explains one; no sentence decides."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of an effect."""
+
+    DONE = "done"
+    EXISTS = "exists"  # a start: one is there already, nothing was done
+    STALE = "stale"  # the world had changed since the look: nothing was done
+    REFUSED = "refused"  # it was not done; a later try may succeed
+    IMPOSSIBLE = "impossible"  # it was not done, and no try can succeed before a person helps
+    UNKNOWN = "unknown"  # it may have been done
+
+
+class EventType(StrEnum):
+    """Everything that can have happened. Past tense: an event is a fact."""
+
+    AGENT_STARTED = "agent.started"
+    AGENT_READY = "agent.ready"
+    AGENT_STOPPED = "agent.stopped"
+    AGENT_SURVIVED_STOP = "agent.survived_stop"
+    AGENT_EXITED = "agent.exited"
+    AGENT_DIED = "agent.died"
+    AGENT_HEALED = "agent.healed"
+    AGENT_START_FAILED = "agent.start_failed"
+    AGENT_FLAPPED = "agent.flapped"
+    AGENT_FAILED_FOR_GOOD = "agent.failed_for_good"
+    AGENT_RECOVERED = "agent.recovered"
+    AGENT_RESET = "agent.reset"
+    AGENT_STATE_CHANGED = "agent.state_changed"
+    AGENT_LIMITED = "agent.limited"
+    AGENT_LIMIT_WITHOUT_RESET = "agent.limit_without_reset"
+    AGENT_PROBED = "agent.probed"
+    AGENT_RESUMED = "agent.resumed"
+    AGENT_WAITING = "agent.waiting"
+    AGENT_MARKER_LAPSED = "agent.marker_lapsed"
+    AGENT_MARKER_MALFORMED = "agent.marker_malformed"
+    AGENT_STALLED = "agent.stalled"
+    AGENT_WEDGED = "agent.wedged"
+    AGENT_MISMATCHED = "agent.mismatched"
+    AGENT_ASKED = "agent.asked"
+    AGENT_UNKNOWN = "agent.unknown"
+    AGENT_PAUSED = "agent.paused"
+    AGENT_UNPAUSED = "agent.unpaused"
+    AGENT_FROZEN = "agent.frozen"
+    AGENT_FLOODED = "agent.flooded"
+    AGENT_LOG_RESUMED = "agent.log_resumed"
+    AGENT_RESUME_ID_LEARNED = "agent.resume_id_learned"
+    AGENT_RESUME_ID_SET_ASIDE = "agent.resume_id_set_aside"
+
+    MESSAGE_QUEUED = "message.queued"
+    MESSAGE_CONFIRMED = "message.confirmed"
+    MESSAGE_FAILED = "message.failed"
+    MESSAGE_WITHDRAWN = "message.withdrawn"
+
+    PHASE_ADVANCED = "phase.advanced"
+    PHASE_PRE_DONE = "phase.pre_done"
+    PHASE_HELD = "phase.held"
+    PHASE_SET = "phase.set"
+    SEQUENCE_COMPLETED = "sequence.completed"
+    SEQUENCE_REOPENED = "sequence.reopened"
+    TASK_TRIGGERED = "task.triggered"
+
+    GATE_STARTED = "gate.started"
+    GATE_PASSED = "gate.passed"
+    GATE_FAILED = "gate.failed"
+
+    HANDOFF_CLAIMED = "handoff.claimed"
+    HANDOFF_REVIEWED = "handoff.reviewed"
+    HANDOFF_INBOX_CHANGED = "handoff.inbox_changed"
+    HANDOFF_REBASELINED = "handoff.rebaselined"
+    HANDOFF_FETCH_FAILED = "handoff.fetch_failed"
+    HANDOFF_FETCH_RECOVERED = "handoff.fetch_recovered"
+
+    CONFIG_LOADED = "config.loaded"
+    CONFIG_REJECTED = "config.rejected"
+    CONFIG_RECOVERED = "config.recovered"
+    CONFIG_SHRUNK = "config.shrunk"
+
+    WATCHDOG_STARTED = "watchdog.started"
+    WATCHDOG_STOPPED = "watchdog.stopped"
+    WATCHDOG_DEGRADED = "watchdog.degraded"
+    WATCHDOG_RECOVERED = "watchdog.recovered"
+    WATCHDOG_RESUMED = "watchdog.resumed"
+    WATCHDOG_STEP_FAILED = "watchdog.step_failed"
+    WATCHDOG_ENSURED = "watchdog.ensured"
+
+    STATE_RESTORED = "state.restored"
+    SERVER_FOUNDED = "server.founded"
+    SERVER_LOST = "server.lost"
+
+    INTENT_ABANDONED = "intent.abandoned"
+    ACTION_STALE = "action.stale"
+    ACTION_FAILED = "action.failed"
+    DESIRED_CHANGED = "desired.changed"
+    SIGNAL_DISAGREED = "signal.disagreed"
+    SIGNAL_UNREADABLE = "signal.unreadable"
+    TOKENS_RECORDED = "tokens.recorded"
+    NOTIFY_SENT = "notify.sent"
+    NOTIFY_FAILED = "notify.failed"

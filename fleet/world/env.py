@@ -1,0 +1,55 @@
+"""Which variables a program may see: by their names, whatever their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+# What any program may see of the environment that `up` was run in; everything else is by env_pass.
+BASE_NAMES = (
+    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "COLORTERM",
+    "XDG_*", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+
+# Ours, the caller's tmux, one-off overrides: never handed on.
+NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
+
+# Set anew by the terminal and the shell of every pane: they are nobody's.
+PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
+
+# A CLI that finds these believes it runs inside another one, and refuses or misbehaves.
+NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def base_env(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that any pane may have."""
+    return pick(environ, BASE_NAMES)
+
+
+def pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
+    """What of an environment is named by the patterns, and is not ours."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if NAME.fullmatch(name) and _matches(name, patterns) and not _matches(name, NEVER_NAMES)
+    }
+
+
+def unwanted(server_names: frozenset[str], held: Collection[str], passed: Iterable[str]) -> set[str]:
+    """Names the pane may have inherited and this agent must not see.
+
+    Only what whoever starts it holds now is its own: a server may hold a key that its owner has given up.
+    What misleads a CLI is kept when env_pass names it to the letter, not by how its name begins.
+    """
+    named = {n for n in passed if _matches(n, (*NEVER_NAMES, *NESTING_NAMES))}
+    kept = set(held).difference(NESTING_NAMES) | named
+    ours = (*BASE_NAMES, *PANE_NAMES)
+    inherited = {n for n in server_names if NAME.fullmatch(n) and not _matches(n, ours)}
+    return (inherited | {"TMUX", "TMUX_PANE", *NESTING_NAMES}) - kept
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    """A pattern is a whole name, or how a name begins: LC_*."""
+    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
