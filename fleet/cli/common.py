@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fleet import engine
-from fleet.core.text import closest
+from fleet.core.text import did_you_mean, escaped
 
 if TYPE_CHECKING:
     import argparse
@@ -106,7 +106,7 @@ class Io:
     def print(self, text: str = "") -> None:
         """A line of facts for a person: what came from outside moves no cursor."""
         text = engine.spoken(text)
-        self.write((text if text.isprintable() else shown(text)) + "\n")
+        self.write((text if text.isprintable() else _painted(text)) + "\n")
 
     def write(self, text: str) -> None:
         """Facts without a line end of their own."""
@@ -173,13 +173,13 @@ class Io:
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Columns as wide as they need; on a terminal the last one is cut to fit."""
-        from fleet.cli.table import render
+        from fleet.core.table import render
 
         limit = 0
         if self.out and self.out.isatty():
             with_room = os.get_terminal_size(self.out.fileno()).columns
             limit = max(with_room, 40) if with_room else 0
-        for line in render(header, rows, limit=limit, paint=self.paint):
+        for line in render([name.upper() for name in header], rows, limit=limit, paint=self.paint):
             self.print(line)
 
     def hang_up(self) -> None:
@@ -206,7 +206,7 @@ class Io:
             lead = f"\x1b[{COLOURS[colour]}m{lead}\x1b[0m"
         try:
             self.flush()
-            self.err.write(lead + clean(engine.spoken(text), keep="\n") + "\n")
+            self.err.write(lead + escaped(engine.spoken(text), keep="\n") + "\n")
             self.err.flush()
         except OSError:
             self.err = None  # nobody listens; the exit code still tells
@@ -268,19 +268,12 @@ def count(text: str) -> int:
     return int(text)
 
 
-def clean(text: str, keep: str = "") -> str:
-    """No character that moves a cursor, rings, or turns the reading direction reaches a terminal."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
-
-
-def shown(text: str) -> str:
+def _painted(text: str) -> str:
     """Lines without control characters, but with the colours that we put there ourselves."""
     head, *rest = text.split("\x1b[")
-    out = clean(head, keep="\n")
+    out = escaped(head, keep="\n")
     for part in rest:
-        out += ("\x1b[" if part.startswith(_PAINT) else "\\x1b[") + clean(part, keep="\n")
+        out += ("\x1b[" if part.startswith(_PAINT) else "\\x1b[") + escaped(part, keep="\n")
     return out
 
 
@@ -372,6 +365,4 @@ def session_of(fleet: Fleet | Outline, name: str) -> str:
     }
     if name in sessions:
         return sessions[name]
-    near = closest(name, sessions)
-    hint = f"did you mean {near}?" if near else f"known: {', '.join(sessions)}"
-    raise Fail(f"no agent or service is called {clean(name)!r}; {hint}", code=2)
+    raise Fail(f"no agent or service is called {name!r}; {did_you_mean(name, sessions)}", code=2)

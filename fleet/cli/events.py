@@ -17,7 +17,8 @@ import time
 from collections import deque
 from typing import Any
 
-from fleet.cli.common import Fail, Io, clean, count, running_fleet, span
+from fleet.cli.common import Fail, Io, count, running_fleet, span
+from fleet.core.text import escaped
 
 LAST = 50
 
@@ -107,5 +108,7 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
         return
     when = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record.get("ts", 0))))
     io.print(
-        clean(f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}")
+        escaped(
+            f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}"
+        )
     )

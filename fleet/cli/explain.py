@@ -6,7 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, clean, running_fleet, session_of
+from fleet.cli.common import Fail, Io, running_fleet, session_of
+from fleet.core.text import escaped
 
 if TYPE_CHECKING:
     from fleet.core.case import Case, ProcView
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.json:
         io.json(facts)
         return 0
-    io.print(clean(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
+    io.print(escaped(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
     seen = facts["rule"] == SIGHT
     how = "what is seen: no rule has cause to act" if seen else f"rule {facts['rule']}"
     io.print(f"decided by {how}" + (f"; the watchdog would {facts['would']}" if facts["would"] else ""))

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from fleet.cli.common import Fail, Io
 from fleet.cli.parser import parser_for, same_config
-from fleet.core.text import closest
+from fleet.core.text import did_you_mean
 
 # name: (module, what it does, group). A verb whose module is not there is not listed.
 VERBS = {
@@ -115,9 +115,8 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
     verb = rest[0]
     known = verbs()
     if verb not in known:
-        near = closest(verb, known)
-        meant = f"; did you mean {near}?" if near else ""
-        raise Fail(f"unknown verb {verb!r}{meant}", hint="agents.py --help", code=2)
+        meant = did_you_mean(verb, known)
+        raise Fail(f"unknown verb {verb!r}; {meant}", hint="agents.py --help", code=2)
     module = importlib.import_module(f"fleet.cli.{known[verb][0]}")
     args = parser_for(verb, module).parse_args(rest[1:])
     if "config" in given:

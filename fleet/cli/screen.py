@@ -14,9 +14,10 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from fleet.cli.common import Fail, Io, clean, running_fleet
+from fleet.cli.common import Fail, Io, running_fleet
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
+from fleet.core.text import escaped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,9 +64,7 @@ def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:
         if found:
             return found
     if name not in shipped.names():
-        raise Fail(
-            f"there is no backend {clean(name)!r}", hint=f"one of {', '.join(shipped.names())}", code=2
-        )
+        raise Fail(f"there is no backend {name!r}", hint=f"one of {', '.join(shipped.names())}", code=2)
     return shipped.load(name)
 
 
@@ -138,21 +137,21 @@ def iso(when: float | None) -> str | None:
 
 def show(io: Io, name: str, reading: Reading) -> None:
     """For people: the verdict on one line, what speaks for it below."""
-    head = [f"{clean(name)}: {reading.state}"]
+    head = [f"{escaped(name)}: {reading.state}"]
     head += [f"until {iso(reading.until)}"] if reading.until is not None else []
     head += [f"(pattern {reading.pattern})"] if reading.pattern else ["(nothing matched)"]
     io.print(" ".join(head))
     if reading.line:
-        io.print(f"    saw     {clean(reading.line)}")
+        io.print(f"    saw     {escaped(reading.line)}")
     if reading.dialog:
         allowed = f"may press {reading.key}" if reading.key else "no key is allowed"
         io.print(f"    dialog  {reading.dialog}; {allowed}")
     if reading.fix:
         io.print(f"    to do   {reading.fix}")
     if reading.draft:
-        io.print(f"    draft   {clean(reading.draft.splitlines()[0])}")
+        io.print(f"    draft   {escaped(reading.draft.splitlines()[0])}")
     if reading.marker:
-        io.print(f"    marker  {clean(reading.marker.text)}")
+        io.print(f"    marker  {escaped(reading.marker.text)}")
 
 
 def save(args: argparse.Namespace, io: Io) -> int:
@@ -164,7 +163,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
     agent = fleet.agent(args.save)
     if agent is None:
         known = ", ".join(a.name for a in fleet.agents)
-        raise Fail(f"no agent is called {clean(args.save)!r}", hint=f"one of {known}", code=2)
+        raise Fail(f"no agent is called {args.save!r}", hint=f"one of {known}", code=2)
     backend = fleet.backend_of(agent)
     server = server_of(fleet)
     try:

@@ -15,7 +15,7 @@ import sys
 from fleet import engine
 from fleet.backends import selftest
 from fleet.backends.selftest import Trial
-from fleet.cli.common import Fail, Io, clean
+from fleet.cli.common import Fail, Io
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +51,7 @@ def drive(cli: str, io: Io, *, quiet: bool) -> list[Trial]:
     sys.modules["drill"] = drill
     spec.loader.exec_module(drill)
     if cli not in drill.WAYS:
-        raise Fail(
-            f"there is no live drill for {clean(cli)!r}", hint=f"one of {', '.join(drill.WAYS)}", code=2
-        )
+        raise Fail(f"there is no live drill for {cli!r}", hint=f"one of {', '.join(drill.WAYS)}", code=2)
 
     def tell(result: Trial) -> None:
         if not quiet:

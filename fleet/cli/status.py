@@ -10,7 +10,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, clean, running_fleet
+from fleet.cli.common import Fail, Io, running_fleet
+from fleet.core.text import escaped
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     _Seen = tuple[dict[str, PaneView], frozenset[str], str]
 
-STALE_TICKS = 3
 WEEK_S = 6 * 86_400.0  # farther ahead a weekday does not say which one
 COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", "UNKNOWN": "yellow"}
 
@@ -70,7 +70,8 @@ def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, 
     from threading import Thread
 
     from fleet import __version__
-    from fleet.cli.view import disk_trouble, heartbeat, read_view
+    from fleet.cli.view import disk_trouble, read_view
+    from fleet.journal.heartbeat import last_beat
 
     state_dir = os.path.join(fleet.log_dir, "state")
     seen: list[_Seen] = []
@@ -82,7 +83,7 @@ def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, 
     looking = Thread(target=look)
     looking.start()  # tmux answers while the files are read
     view = read_view(state_dir) or {}
-    beat = heartbeat(state_dir)
+    beat = last_beat(state_dir)
     dog = _watchdog(fleet, state_dir, beat, view)
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     wants = _desired(state_dir)
@@ -149,12 +150,8 @@ def _look(fleet: Outline) -> _Seen:
     return {p.ref.session: p for p in listing.panes}, frozenset(listing.foreign), ""
 
 
-def is_stale(age: float, interval: float) -> bool:
-    """Has a watchdog that last looked so many seconds ago stopped looking?"""
-    return age > STALE_TICKS * max(interval, 1.0) + 5.0
-
-
 def _watchdog(fleet: Outline, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
+    from fleet.journal.heartbeat import is_stale
     from fleet.journal.locks import watchdog_holder
 
     holder = watchdog_holder(state_dir)
@@ -378,16 +375,16 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
     if loop is not None:
         lines.append(_place(loop))
     io.print()
-    io.print(clean(" · ".join(lines)))
+    io.print(escaped(" · ".join(lines)))
     if any(r["state"] == "RUNNING" for r in facts["agents"]):
         from fleet.world.terminal import attach_command
 
         one = next(r for r in facts["agents"] if r["state"] == "RUNNING")
         import shlex
 
-        io.print(clean("attach: " + shlex.join(attach_command(fleet, one["session"]))))
+        io.print(escaped("attach: " + shlex.join(attach_command(fleet, one["session"]))))
     for text in facts["problems"]:
-        io.print(io.paint("! ", "red") + clean(text))
+        io.print(io.paint("! ", "red") + escaped(text))
 
 
 def _place(loop: dict[str, Any]) -> str:

@@ -16,23 +16,20 @@ from typing import Any
 from fleet import umask
 from fleet.cli.common import Fail, Io, running_fleet, span
 from fleet.core.model import Fleet
-from fleet.core.text import width
+from fleet.core.text import escaped
 from fleet.transcripts.places import SHARED
 from fleet.transcripts.report import (
     BY,
-    TOTAL,
     TableRow,
     agents_of,
     by_phase,
+    figures,
     kind_grid,
     phase_grid,
-    shown,
     total_row,
     unpriced,
 )
 from fleet.transcripts.tokenlog import Record, token_records
-
-GAP = "  "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +84,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     elif args.csv:
         _write_csv(header, grid[: len(rows)], io)
     else:
-        _print_grid(header, grid, io)
+        for line in figures(header, grid, io.paint):
+            io.print(line)
         if SHARED in agents_of(records):
             _explain_shared(fleet, io)
         if prices:
@@ -180,24 +178,6 @@ def _write_csv(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> 
     writer.writerows([["" if cell is None else cell for cell in cells] for cells in grid])
 
 
-def _print_grid(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> None:
-    """Names to the left, figures to the right, a line under the header and above the total."""
-    from fleet.cli.common import clean
-
-    money = header[-1] == "USD"
-    texts = [list(header)]
-    for cells in grid:
-        last = len(cells) - 1
-        texts.append([clean(shown(cell, money=money and i == last)) for i, cell in enumerate(cells)])
-    widths = [max(width(row[i]) for row in texts) for i in range(len(header))]
-    for number, row in enumerate(texts):
-        if number == 1 or (number == len(texts) - 1 and row[0] == TOTAL):
-            io.print("-" * (sum(widths) + len(GAP) * (len(widths) - 1)))
-        cells = [row[0] + " " * (widths[0] - width(row[0]))]
-        cells += [" " * (room - width(text)) + text for text, room in zip(row[1:], widths[1:], strict=True)]
-        io.print(io.paint(GAP.join(cells).rstrip(), "bold" if number == 0 or row[0] == TOTAL else ""))
-
-
 def _print_sources(rows: Sequence[TableRow], prices: Any, io: Io) -> None:
     missing = unpriced(rows, prices)
     if missing:
@@ -211,13 +191,12 @@ def _print_sources(rows: Sequence[TableRow], prices: Any, io: Io) -> None:
 def _plot(records: Sequence[Record], io: Io) -> int:
     import shutil
 
-    from fleet.cli.common import clean
     from fleet.transcripts.charts import plot
 
     encoding = getattr(io.out, "encoding", None) or "utf-8"
     room = shutil.get_terminal_size((80, 24)).columns
     for line in plot(by_phase(records), agents_of(records), room, plain="utf" not in encoding.lower()):
-        io.print(clean(line))
+        io.print(escaped(line))
     return 0
 
 

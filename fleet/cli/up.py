@@ -333,7 +333,7 @@ def say_of_watchdog(operator: Operator, io: Io) -> None:
 
 def _silence(operator: Operator) -> float:
     """For how many seconds the watchdog has not looked; 0.0 while that is no reason to worry."""
-    from fleet.cli.status import is_stale
+    from fleet.journal.heartbeat import is_stale
 
     beat = operator.world.disk.stat(operator.house.path("heartbeat"))
     if beat is None:

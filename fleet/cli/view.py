@@ -53,14 +53,6 @@ def written_outline(named: str) -> Outline | None:
     return outline if ours else None
 
 
-def heartbeat(state_dir: str) -> float | None:
-    """When the watchdog last looked, by the wall clock."""
-    try:
-        return os.stat(os.path.join(state_dir, "heartbeat")).st_mtime
-    except OSError:
-        return None
-
-
 def disk_trouble(path: str) -> str:
     """Why nothing can be written there. The watchdog could not even write down that it cannot."""
     try:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from fleet.cli.common import Fail, Io, running_fleet, seconds
-from fleet.core.text import closest
+from fleet.core.text import did_you_mean
 
 POLL_S = 0.25
 
@@ -43,14 +43,12 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("--agent and --state go together", code=2)
     words = [*State, *Detail]
     if args.state and args.state.upper() not in words:
-        near = closest(args.state, words)
-        meant = f"did you mean {near}?" if near else f"known: {', '.join(words)}"
-        raise Fail(f"there is no state {args.state!r}; {meant}", code=2)
+        raise Fail(f"there is no state {args.state!r}; {did_you_mean(args.state, words)}", code=2)
     if (args.phase or args.complete) and fleet.loop is None:
         raise Fail("this fleet has no [loop]", code=2)
     ids = [p.id for p in fleet.loop.phases] if fleet.loop else []
     if args.phase and args.phase not in ids:
-        raise Fail(f"there is no phase {args.phase!r}; known: {', '.join(ids)}", code=2)
+        raise Fail(f"there is no phase {args.phase!r}; {did_you_mean(args.phase, ids)}", code=2)
     deadline = time.monotonic() + args.timeout if args.timeout else None
     while True:
         facts = gather(fleet.outline)

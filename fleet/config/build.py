@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fleet.config.keys import BY_SECTION
 from fleet.config.loop import build_loop
-from fleet.config.problems import KeyPath, Report, nearest
+from fleet.config.problems import KeyPath, Report
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import (
@@ -24,6 +24,7 @@ from fleet.core.model import (
     WatchdogSpec,
 )
 from fleet.core.standing import project_id
+from fleet.core.text import did_you_mean
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
 _REMOTE = r"[^/]*:|[^/]+@[^/]+:"  # an address git understands, not a path of ours
@@ -166,7 +167,7 @@ class Build:
                 self.report.warn((*where, "resume"), said, "set supports_resume there, or drop it")
         elif name:
             said = f'there is no backend "{name}", neither here nor shipped'
-            self.report.error((*where, "backend"), said, nearest(name, self.backends.known()))
+            self.report.error((*where, "backend"), said, did_you_mean(name, self.backends.known()))
         elif not self._written_defaults.get("backend"):
             hint = 'set it here or as [defaults] backend = "claude"'
             self.report.error((*where, "backend"), "the agent has no backend", hint)

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from fleet.config.keys import BY_SECTION, SECTIONS
-from fleet.config.problems import ConfigError, Problem, nearest
+from fleet.config.problems import ConfigError, Problem
 from fleet.config.schema import REQUIRED, Key, Type
+from fleet.core.text import did_you_mean
 
 _INTRODUCTION = """\
 # agents.toml
@@ -57,7 +58,8 @@ def _meant(key: str) -> tuple[list[Key], list[str]]:
     known = (
         full if "." in wanted else {name for inside in BY_SECTION.values() for name in inside} | set(SECTIONS)
     )
-    raise ConfigError([Problem("agents.toml", None, key, "there is no such key", nearest(wanted, known))])
+    meant = did_you_mean(wanted, known)
+    raise ConfigError([Problem("agents.toml", None, key, "there is no such key", meant)])
 
 
 def _plain_name(key: str) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from fleet.config.problems import ConfigError, Problem, Report, nearest
+from fleet.config.problems import ConfigError, Problem, Report
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import AgentSpec, Fleet
+from fleet.core.text import did_you_mean
 
 _MODEL = "AGENT_MODEL_"
 _BACKEND = "AGENT_BACKEND_"
@@ -76,5 +77,5 @@ def _with_backend(fleet: Fleet, variable: str, name: str) -> Fleet:
     if backend is None:
         known = shipped.known() | {backend.name for backend in fleet.backends}
         said = f'there is no backend "{name}", neither in the config nor shipped'
-        raise ConfigError([Problem("environment", None, variable, said, nearest(name, known))])
+        raise ConfigError([Problem("environment", None, variable, said, did_you_mean(name, known))])
     return replace(fleet, backends=(*fleet.backends, backend))

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.ground import handoff_is_grounded, plans_exist
-from fleet.config.problems import KeyPath, nearest
+from fleet.config.problems import KeyPath
 from fleet.config.reader import DEFAULTS
 from fleet.core.model import AgentSpec, Gate, Handoff, Loop, OnComplete, Phase
+from fleet.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from fleet.config.build import Build
@@ -94,7 +95,8 @@ def _phases(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> tuple[Phas
             )
         for role, _ in row["models"]:
             if role not in known:
-                build.report.warn((*at, "models", role), "names no role and no agent", nearest(role, known))
+                meant = did_you_mean(role, known)
+                build.report.warn((*at, "models", role), "names no role and no agent", meant)
         row["gates"] = tuple(_gate(build, gate, (*at, "gates", i)) for i, gate in enumerate(row["gates"]))
         phases.append(Phase(**row))
     return tuple(phases)
@@ -138,7 +140,7 @@ def _agents_named(
         if not found:
             known = {a.name for a in agents} | {a.role for a in agents if a.role}
             at = (*where, index) if len(words) > 1 else where
-            build.report.error(at, f'"{word}" is no agent and no role', nearest(word, known))
+            build.report.error(at, f'"{word}" is no agent and no role', did_you_mean(word, known))
         names.update(dict.fromkeys(found))
     return tuple(names)
 
@@ -155,6 +157,6 @@ def _on_complete(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> OnCom
     if row["run"] and (agent is None or agent.kind != "task"):
         tasks = {a.name for a in agents if a.kind == "task"}
         build.report.error(
-            (*where, "run"), f'"{row["run"]}" is no agent of kind "task"', nearest(row["run"], tasks)
+            (*where, "run"), f'"{row["run"]}" is no agent of kind "task"', did_you_mean(row["run"], tasks)
         )
     return OnComplete(trigger, row["run"])

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fleet.core.text import closest
-
 KeyPath = tuple[str | int, ...]
-_SHOWN = 40  # of a closed set: the keys of any table, but not a hundred agents
 
 
 class Problem(NamedTuple):
@@ -86,12 +83,3 @@ def spell(where: KeyPath) -> str:
             word = part if part and part.replace("-", "").replace("_", "").isalnum() else f'"{part}"'
             out += f".{word}" if out else word
     return out
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The hint for a word that is not in a closed set."""
-    choices = sorted(known)
-    if meant := closest(word, choices):
-        return f'did you mean "{meant}"?'
-    more = f" and {len(choices) - _SHOWN} more" if len(choices) > _SHOWN else ""
-    return f"known: {', '.join(choices[:_SHOWN])}{more}" if choices else ""

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.config.keys import BY_SECTION
-from fleet.config.problems import ConfigError, KeyPath, Problem, Report, nearest, spell
+from fleet.config.problems import ConfigError, KeyPath, Problem, Report, spell
 from fleet.config.reader import DEFAULTS, Reader
 from fleet.config.schema import NAME
 from fleet.core.model import Backend, Dialog, Pattern, TextRule
 from fleet.core.rules.outbox import OUR_WORDS
+from fleet.core.text import did_you_mean
 
 SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "backends")
 
@@ -129,7 +130,7 @@ class Backends:
             self._reader.report.error(
                 where,
                 f'there is no backend "{parent}" to inherit from',
-                nearest(parent, self.known() - {name}),
+                did_you_mean(parent, self.known() - {name}),
             )
             return DEFAULTS["backend"]
         return base

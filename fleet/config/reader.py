@@ -10,9 +10,9 @@ from typing import Any
 
 from fleet.config import schema
 from fleet.config.keys import BY_SECTION, SECTIONS
-from fleet.config.problems import KeyPath, Report, nearest
+from fleet.config.problems import KeyPath, Report
 from fleet.config.schema import REQUIRED, Key, Type, Wrong
-from fleet.core.text import closest
+from fleet.core.text import closest, did_you_mean
 
 _TYPE_NAMES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",
                dict: "a table"}  # fmt: skip
@@ -80,7 +80,7 @@ class Reader:
         return values
 
     def unknown(self, name: str, known: Any, where: KeyPath) -> None:
-        self._odd(where, "there is no such key", nearest(name, known))
+        self._odd(where, "there is no such key", did_you_mean(name, known))
 
     def missing(self, key: Key, where: KeyPath, written: Iterable[str] = ()) -> None:
         """The key is not there; perhaps another one is that was meant for it."""
@@ -114,7 +114,7 @@ def _fault(key: Key, value: Any) -> tuple[KeyPath, str, str] | None:
     """Where in the value it is, what is wrong, what to do."""
     for at, word in _chosen(key, value):
         if word not in key.choices:
-            return at, f'"{word}" is not one of {", ".join(key.choices)}', nearest(word, key.choices)
+            return at, f'"{word}" is not one of {", ".join(key.choices)}', did_you_mean(word, key.choices)
     if key.type is Type.REGEX and (said := schema.regex(value)):
         return (), said, "single quotes keep backslashes as they are"
     if key.check and (said := key.check(value)):

@@ -1,7 +1,10 @@
-"""Text that crosses a border: typed into a pane, shown to a person, or written to a log.
+"""Text from outside: made safe to show, measured, freed of secrets.
 
-`for_display` makes foreign text safe to print. `redact` takes secrets out; `Redactor` does the same to a
-stream, and where the stream was cut makes no difference, because both work on whole lines.
+Every text that agent-fleet did not write passes through one of three functions before a person sees it.
+`for_display` takes terminal control out of what an agent wrote, `one_line` does so on one line, `escaped`
+spells it out in a name or a value, where a missing letter would mislead. `redact` takes secrets out;
+`Redactor` does the same to a stream, and where the stream was cut makes no difference, because both work on
+whole lines.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 MARK = "[redacted]"
+CHOICES = 40  # of a closed set: the keys of any table, but not a hundred agents
 MIN_SECRET = 8  # a shorter value would blank out ordinary words
 
 
@@ -31,6 +35,15 @@ def closest(word: str, known: Iterable[str]) -> str:
     folded = {choice.lower(): choice for choice in sorted(known)}
     found = difflib.get_close_matches(word.lower(), folded, n=1)
     return folded[found[0]] if found else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The hint for a word that is not in a closed set: the word probably meant, or all of them."""
+    choices = sorted(known)
+    if meant := closest(word, choices):
+        return f'did you mean "{meant}"?'
+    more = f" and {len(choices) - CHOICES} more" if len(choices) > CHOICES else ""
+    return f"known: {', '.join(choices[:CHOICES])}{more}" if choices else ""
 
 
 def width(text: str) -> int:
@@ -56,6 +69,18 @@ def for_display(text: str) -> str:
     """Foreign text without terminal control, keeping its lines; tabs become spaces. Idempotent."""
     plain = re.sub(_ESCAPES, "", text) if not text.isprintable() else text
     return _printable(plain.replace("\r\n", "\n").expandtabs(8), keep="\n")
+
+
+def one_line(text: str) -> str:
+    """The same on one line, with single spaces."""
+    return " ".join(for_display(text).split())
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """Foreign text in which a character that would steer a terminal is spelt out. Idempotent."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
 
 
 # What secrets look like. A group `keep*` stays: it says what was taken out. Compiled at first use, because

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.core.text import for_display
+from fleet.core.text import one_line
 from fleet.core.words import EventType
 
 # type: a sentence; {agent}, {reason} and the event's facts can be used.
@@ -48,4 +48,4 @@ def caption(record: Mapping[str, Any]) -> str:
         pattern = WORK.get(str(facts.get("now", "")), "")
     agent, reason = str(record.get("agent") or ""), str(record.get("reason") or "").rstrip(".")
     said = pattern.replace("{agent}", agent).replace("{reason}", reason)
-    return " ".join(for_display(said).split())
+    return one_line(said)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.core.text import closest
+from fleet.core.text import did_you_mean
 
 Step = dict[str, Any]
 
@@ -186,7 +186,7 @@ def _check(steps: Any, where: str, actions: Mapping[str, frozenset[str]]) -> Non
         name = action_of(step, actions) if isinstance(step, dict) else ""
         if not name:
             given = next(iter(step), "") if isinstance(step, dict) else str(step)
-            raise ScriptError(f"{here}: no action in it; {_nearest(given, actions)}")
+            raise ScriptError(f"{here}: no action in it; {did_you_mean(given, actions)}")
         _only(step, (name, *actions[name]), here, f" of {name}")
         for key in NESTED:
             if key in step:
@@ -196,9 +196,4 @@ def _check(steps: Any, where: str, actions: Mapping[str, frozenset[str]]) -> Non
 def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str, of: str) -> None:
     for key in data:
         if key not in known:
-            raise ScriptError(f"{where}: unknown key {key!r}{of}; {_nearest(key, known)}")
-
-
-def _nearest(word: str, known: Any) -> str:
-    meant = closest(word, known)
-    return f"did you mean {meant!r}?" if meant else f"known: {', '.join(known)}"
+            raise ScriptError(f"{where}: unknown key {key!r}{of}; {did_you_mean(key, known)}")

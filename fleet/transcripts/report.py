@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.core.table import render
 from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
@@ -153,6 +154,20 @@ def shown(value: Any, *, money: bool = False) -> str:
             return "<0.01"  # a nought would say that it cost nothing
         return f"{value:,.2f}" if money else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def figures(
+    header: Sequence[str], grid: Sequence[Sequence[Any]], paint: Callable[[str, str], str] | None = None
+) -> Iterator[str]:
+    """The lines of a table of figures; a line of dashes stands under the header and above the total."""
+    money = header[-1] == "USD"
+    rows: list[list[Any]] = []
+    for cells in grid:
+        last = len(cells) - 1
+        texts = [shown(cell, money=money and i == last) for i, cell in enumerate(cells)]
+        rows.append([(text, "bold") for text in texts] if texts[0] == TOTAL else texts)
+    ruled = {0, len(grid) - 1} if grid and grid[-1][0] == TOTAL else {0}
+    return render(header, rows, figures=True, ruled=ruled, paint=paint)
 
 
 def _total(models: Models | None) -> int | None:

@@ -12,7 +12,7 @@ from fleet.transcripts import claude, codex, opencode
 from fleet.transcripts.finder import files_below
 from fleet.transcripts.parallel import Job, read_all, size_of
 from fleet.transcripts.places import EXPORT, MESSAGE, sniff
-from fleet.transcripts.report import shown
+from fleet.transcripts.report import TOTAL, figures
 from fleet.transcripts.tail import ident_of
 from fleet.transcripts.tokenlog import sum_costs
 from fleet.transcripts.usage import FIELDS, Counts, sum_counts
@@ -108,17 +108,16 @@ def _document(path: str) -> dict[str, Any]:
 
 
 def report(document: dict[str, Any]) -> Iterator[str]:
-    """The same for people: a line a model, and the total."""
+    """The same for people: a line per model, and the total."""
     costs = document.get("cost")
-    header = ["model", *FIELDS, "TOTAL", *(["USD"] if costs else [])]
-    rows = [[*_cells(name, c), *_cost(costs, name)] for name, c in document["by_model"].items()]
-    if len(rows) != 1:
-        money = [shown(costs["total"], money=True)] if costs else []
-        rows.append([*_cells("TOTAL", document["total"]), *money])
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    for row in [header, *rows]:
-        figures = (text.rjust(room) for text, room in zip(row[1:], widths[1:], strict=True))
-        yield "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
+    header = ["model", *FIELDS, TOTAL, *(["USD"] if costs else [])]
+    grid = [
+        [name, *_cells(counts), *([costs["by_model"].get(name)] if costs else [])]
+        for name, counts in document["by_model"].items()
+    ]
+    if len(grid) != 1:
+        grid.append([TOTAL, *_cells(document["total"]), *([costs["total"]] if costs else [])])
+    yield from figures(header, grid)
     yield f"{_many(document['messages'], 'message')} in {_many(document['files'], 'file')}"
 
 
@@ -137,9 +136,5 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _cells(name: str, counts: dict[str, int]) -> list[str]:
-    return [name, *(f"{counts[field]:,}" for field in FIELDS), f"{sum(counts.values()):,}"]
-
-
-def _cost(costs: Any, name: str) -> list[str]:
-    return [shown(costs["by_model"].get(name), money=True)] if costs else []
+def _cells(counts: dict[str, int]) -> list[int]:
+    return [*(counts[field] for field in FIELDS), sum(counts.values())]

@@ -334,8 +334,8 @@ def test_usage_for_people_and_with_cost(capsys):
     _, out, _ = agentlog(capsys, "usage", FIXTURES, "--cost")
     lines = [line.split() for line in out.splitlines()]
     assert lines[0] == ["model", "input", "output", "cache_write", "cache_read", "TOTAL", "USD"]
-    assert lines[1][:2] == ["claude-opus-4-8", "1,200"]
-    assert lines[1][-1] == "0.01"
+    assert lines[2][:2] == ["claude-opus-4-8", "1,200"]
+    assert lines[2][-1] == "0.01"
     assert lines[-2][0] == "TOTAL"
     assert lines[-2][-1] == "-", "the fake model has no price"
 

@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet import bootstrap, engine
-from fleet.cli import common, completions, doctor, init, logs, main, parser, table
+from fleet.cli import common, completions, doctor, init, logs, main, parser
 from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.table import render
+from fleet.core.text import escaped
 from fleet.journal import locks, requests, store
 from fleet.world import packages, terminal, tmux_words
 from tests.programs import COMMON, need
@@ -129,19 +131,19 @@ def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R0
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["validat"], "did you mean validate?"),
+        (["validat"], 'did you mean "validate"?'),
         (["xyzzy"], "unknown verb 'xyzzy'"),
         (["--confg", "x", "validate"], "unknown option --confg"),
         (["--config"], "--config needs a path"),
         (["logs"], "NAME"),
         (["logs", "builder", "-n", "many"], "not a number of lines"),
         (["validate", "--wrong"], "--wrong"),
-        (["logs", "bulider"], "did you mean builder?"),
+        (["logs", "bulider"], 'did you mean "builder"?'),
         (["completions", "tcsh"], "tcsh"),
         (["events", "-n", "-1"], "not a number of lines"),
         (["restart", "builder", "--timeout", "nan"], "not a number of seconds"),
         (["send", "builder", "x", "--timeout", "-1"], "not a number of seconds"),
-        (["wait", "--agent", "builder", "--state", "RUNING"], "did you mean RUNNING?"),
+        (["wait", "--agent", "builder", "--state", "RUNING"], 'did you mean "RUNNING"?'),
         (["wait", "--agent", "watchdog", "--state", "RUNNING"], "no such states"),
         (["pause", "watchdog"], "cannot be paused"),
         (["unpause", "watchdog"], "cannot be unpaused"),
@@ -277,13 +279,13 @@ def test_status_is_coloured_at_a_terminal_and_nothing_of_it_is_spelt_out(project
 
 @given(st.text())
 def test_nothing_that_moves_a_cursor_or_turns_text_around_reaches_a_terminal(text):
-    shown = common.clean(text)
+    shown = escaped(text)
     assert shown.isprintable()
-    assert common.clean(shown) == shown
+    assert escaped(shown) == shown
 
 
 def test_hostile_characters_are_shown_not_obeyed():
-    assert common.clean("a\x1b[2Jb\u202ec") == "a\\x1b[2Jb\\u202ec"
+    assert escaped("a\x1b[2Jb\u202ec") == "a\\x1b[2Jb\\u202ec"
 
 
 def test_facts_are_printed_without_control_characters_but_with_our_colours():
@@ -297,7 +299,7 @@ def test_facts_are_printed_without_control_characters_but_with_our_colours():
 
 
 def rendered(header, rows, limit=0):
-    return list(table.render(header, rows, limit=limit, paint=lambda text, colour: text))
+    return list(render([name.upper() for name in header], rows, limit=limit, paint=lambda text, colour: text))
 
 
 def test_columns_line_up_for_wide_and_combining_characters():

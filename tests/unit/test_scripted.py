@@ -89,8 +89,8 @@ def test_every_example_in_the_table_is_a_valid_step():
     ("text", "said"),
     [
         ("steps = [", "s.toml:"),
-        ("stepps = []", "did you mean 'steps'"),
-        ("steps = [{ wrk = 1 }]", "steps[0]: no action in it; did you mean 'work'"),
+        ("stepps = []", 'did you mean "steps"'),
+        ("steps = [{ wrk = 1 }]", 'steps[0]: no action in it; did you mean "work"'),
         ("steps = [{ work = 1, fro = 2 }]", "unknown key 'fro' of work"),
         ("steps = [{ repeat = 2, steps = [{ work = 1 }, { nope = 1 }] }]", "steps[0]: steps[1]: no action"),
         ("steps = 5", "expected a list of steps"),
@@ -180,7 +180,7 @@ def test_a_broken_script_ends_the_program_with_code_2_and_a_sentence(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.startswith("scripted-agent: ")
-    assert "did you mean 'work'" in done.stderr
+    assert 'did you mean "work"' in done.stderr
 
 
 def test_the_document_is_what_the_table_says():

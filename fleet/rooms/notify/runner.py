@@ -19,6 +19,7 @@ from fleet import config
 from fleet.core.model import Fleet, Notify
 from fleet.core.text import secret_values
 from fleet.journal.events import Events
+from fleet.journal.heartbeat import is_stale, last_beat
 from fleet.journal.locks import watchdog_holder
 from fleet.journal.store import Store
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
@@ -29,7 +30,6 @@ from fleet.world.files import RealDisk
 LOCK = "notify.lock"
 POLL_S = 0.5
 SHORTEST_S = 0.05
-STALE_TICKS = 3  # as `status` counts
 HUNG_S = 10.0  # a machine that wakes up needs a moment before its watchdog beats again
 LAST_WORDS_S = 20.0
 STOP_S = 2.0  # for what is on its way; what does not arrive by then is sent by the next one
@@ -149,12 +149,11 @@ def standing_still(fleet: Fleet, state_dir: str) -> str:
         return ""
     if watchdog_holder(state_dir) is None:
         return "no watchdog is running, nothing is healed: `agents.py ensure` brings it back"
-    slowest = STALE_TICKS * max(fleet.watchdog.signal_interval, 1.0) + 5.0
-    try:
-        age = time.time() - os.stat(os.path.join(state_dir, "heartbeat")).st_mtime
-    except OSError:
+    beat = last_beat(state_dir)
+    age = time.time() - beat if beat is not None else 0.0
+    if not is_stale(age, fleet.watchdog.signal_interval):
         return ""
-    return f"it has not looked for {age:.0f} s: `agents.py ensure` replaces it" if age > slowest else ""
+    return f"it has not looked for {age:.0f} s: `agents.py ensure` replaces it"
 
 
 def _is_wanted(state_dir: str) -> bool:

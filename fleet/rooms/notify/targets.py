@@ -21,7 +21,7 @@ from typing import Any
 
 from fleet import engine
 from fleet.core.model import Notify
-from fleet.core.text import for_display, redact, secret_values
+from fleet.core.text import for_display, one_line, redact, secret_values
 from fleet.rooms.notify.notices import Notice
 
 VERSION = 1
@@ -87,7 +87,7 @@ class Dispatch:
 
 def shown(text: str) -> str:
     """One safe line."""
-    return " ".join(redact(for_display(engine.spoken(text))).split())[:TEXT_CAP]
+    return one_line(redact(for_display(engine.spoken(text))))[:TEXT_CAP]
 
 
 def label(number: int, target: Notify) -> str:

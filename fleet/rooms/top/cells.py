@@ -13,7 +13,7 @@ from typing import Any
 
 from fleet import engine
 from fleet.core.state import Detail, State
-from fleet.core.text import for_display
+from fleet.core.text import one_line
 
 Row = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ GAP = 2
 
 def words(text: object) -> str:
     """One line of foreign text that cannot do anything."""
-    return " ".join(for_display(engine.spoken(str(text or ""))).split())
+    return one_line(engine.spoken(str(text or "")))
 
 
 def fitting(
