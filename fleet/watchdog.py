@@ -22,7 +22,7 @@ from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.rules.outbox import queue
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
@@ -281,10 +281,12 @@ class Watchdog:
                 continue
             message = Message(
                 ping.id,
-                f"ping:{ping.kind}",
+                MessageKind.PING,
                 ping.text,
                 tail=ping.text[-24:],
                 queued=now.steady,
+                about=ping.about,
+                inbox=ping.inbox,
                 phase=ping.phase,
             )
             self.mind.memories[ping.agent] = queue(memory, message)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleet.core.done import Done
 from fleet.core.model import Fleet, Gate, Loop
-from fleet.core.words import EventType
+from fleet.core.words import EventType, PingAbout
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 TOLD_CAP = 200  # gate failures remembered as told
@@ -157,8 +157,14 @@ class Ping:
     id: str
     agent: str
     text: str
-    kind: str  # claim, review, inbox-<n>, gate: of one kind only the newest matters
+    about: PingAbout
+    inbox: str = ""  # of a ping about an inbox: which one
     phase: str = ""  # the phase it was made for: it is not news in another one
+
+    @property
+    def topic(self) -> tuple[str, PingAbout, str]:
+        """Whom it tells of what: of two, the newer says it all."""
+        return self.agent, self.about, self.inbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +352,7 @@ class Draft:
         self.memory = replace(self.memory, **changes)
 
     def ping(self, ping: Ping) -> None:
-        """Send it. Of two that say the same kind of thing to the same agent only the newer is worth it."""
+        """Send it. Of two on the same topic only the newer is worth it."""
         ping = replace(ping, phase=self.seen.place.id if self.seen.place else "")
-        others = (p for p in self.memory.unsent if (p.agent, p.kind) != (ping.agent, ping.kind))
+        others = (p for p in self.memory.unsent if p.topic != ping.topic)
         self.remember(unsent=(*others, ping))

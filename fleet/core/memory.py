@@ -8,9 +8,9 @@ Instants that the outside world named (a reset time, a WAITING-UNTIL) are on the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from fleet.core.seen import PaneRef
+from fleet.core.words import MessageKind, MessageState, PingAbout
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,16 @@ class Run:
 FOLDED_AT = 150  # characters
 
 
-class Status(StrEnum):
-    """The receipt of a typed message. Only the last two are final, only CONFIRMED is success."""
-
-    QUEUED = "queued"
-    TYPED = "typed"
-    SUBMITTED = "submitted"
-    CONFIRMED = "confirmed"
-    FAILED = "failed"
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """Something to type, and how far it got. Long texts lie in a file; `tail` recognises them on screen."""
 
     id: str
-    kind: str  # kickoff, continue, ping, wake, probe, nudge, send, marker
+    kind: MessageKind
     text: str = ""
     file: str = ""
     tail: str = ""
-    status: Status = Status.QUEUED
+    status: MessageState = MessageState.QUEUED
     queued: float = 0.0  # steady
     at: float = 0.0  # steady time of the last step
     at_wall: float = 0.0  # wall time of the paste: structured receipts must be younger
@@ -77,10 +67,17 @@ class Message:
     why: str = ""
     posted: bool = False  # it went to the CLI's server; `at_wall` and the id make its name there
     pasted: bool = False  # tmux took the text, or may have; a watchdog that died first leaves it False
+    about: PingAbout | None = None  # of a ping
+    inbox: str = ""  # of a ping about an inbox: which one
     phase: str = ""  # of a ping: the phase it was made for; it is not typed in another one
     clean: bool = False  # the composer was seen empty before it was typed
     clears: int = 0  # how often we tried to take our text back
     idle: bool = False  # not while the agent works: what the CLI queues it would take for a command
+
+    @property
+    def topic(self) -> tuple[MessageKind, PingAbout | None, str]:
+        """What it is about: of two that wait, the newer may say it all."""
+        return self.kind, self.about, self.inbox
 
     @property
     def folds(self) -> bool:

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from fleet.core import budget
 from fleet.core.case import Case
-from fleet.core.memory import AgentMemory, Message, Run, Status
+from fleet.core.memory import AgentMemory, Message, Run
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind, MessageState
 
 READY_STATES = frozenset(
     {
@@ -112,24 +112,31 @@ def _kickoff(run: Run | None, seen: str, steady: float) -> tuple[Message, ...]:
     if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
         return ()
     return (
-        Message(f"kickoff-{run.id}", "kickoff", file=run.kickoff, tail=run.tail, queued=steady, run=run.id),
+        Message(
+            f"kickoff-{run.id}",
+            MessageKind.KICKOFF,
+            file=run.kickoff,
+            tail=run.tail,
+            queued=steady,
+            run=run.id,
+        ),
     )
 
 
 def _still_owed(message: Message, run: str) -> bool:
     """A kickoff belongs to the run it was written for, a probe to its window; the rest to the agent."""
-    if message.kind == "probe":
+    if message.kind is MessageKind.PROBE:
         return message.run == run
-    return message.kind != "kickoff" or message.run in {"", run}
+    return message.kind is not MessageKind.KICKOFF or message.run in {"", run}
 
 
 def _requeue(message: Message, run: str) -> Message:
     """What was typed into a run that is gone was never read."""
-    if message.status is Status.QUEUED or message.run == run:
+    if message.status is MessageState.QUEUED or message.run == run:
         return message
-    if message.status is Status.SUBMITTED and message.kind == "send":
+    if message.status is MessageState.SUBMITTED and message.kind is MessageKind.SEND:
         return message  # it may have been read: the receipts rule says so, and it is not typed again
-    return replace(message, status=Status.QUEUED, enters=0, run="")
+    return replace(message, status=MessageState.QUEUED, enters=0, run="")
 
 
 def _was_left_alone(case: Case) -> bool:
@@ -140,7 +147,7 @@ def _was_left_alone(case: Case) -> bool:
 
 def _seen_again(message: Message, steady: float) -> Message:
     """While nobody could look, no time ran out: what a hung server was asked to type may show up only now."""
-    return message if message.status is Status.QUEUED else replace(message, at=steady)
+    return message if message.status is MessageState.QUEUED else replace(message, at=steady)
 
 
 def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
@@ -211,7 +218,7 @@ def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> Agent
 
 def _last_typed(memory: AgentMemory) -> float:
     newest = memory.typed[-1] if memory.typed else 0.0
-    return max([newest, *(m.at for m in memory.outbox if m.status is not Status.QUEUED)])
+    return max([newest, *(m.at for m in memory.outbox if m.status is not MessageState.QUEUED)])
 
 
 def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:

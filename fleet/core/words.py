@@ -16,6 +16,37 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # it may have been done
 
 
+class MessageState(StrEnum):
+    """How far a message got. Only the last two are final, only CONFIRMED is success."""
+
+    QUEUED = "queued"
+    TYPED = "typed"
+    SUBMITTED = "submitted"
+    CONFIRMED = "confirmed"
+    FAILED = "failed"
+
+
+class MessageKind(StrEnum):
+    """What a message is for."""
+
+    KICKOFF = "kickoff"  # the prompt of a run, where the CLI takes it by typing
+    SEND = "send"  # an operator's words
+    PING = "ping"  # the loop has news: see PingAbout
+    WAKE = "wake"  # the agent's own interval has passed
+    PROBE = "probe"  # a usage window is over: does it work again?
+    NUDGE = "nudge"  # idle: is the done marker missing?
+    MARKER = "marker"  # the time named by WAITING-UNTIL has come
+
+
+class PingAbout(StrEnum):
+    """What a ping tells of."""
+
+    CLAIM = "claim"
+    REVIEW = "review"
+    INBOX = "inbox"
+    GATE = "gate"
+
+
 class EventType(StrEnum):
     """Everything that can have happened. Past tense: an event is a fact."""
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from fleet.core.answers import RequestOutcome, admitted, refusal
 from fleet.core.evidence import dealt_with
-from fleet.core.memory import AgentMemory, Message, Moment, Status
+from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import Fleet, TextRule
 from fleet.core.rules.limits import OPERATOR
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.core.wording import prepared
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind, MessageState
 from fleet.journal.requests import Request
 from fleet.world.world import House, World
 
@@ -50,7 +50,9 @@ class Asks:
             return self._send(ask, _rules(fleet, ask.agent), memory, now)
         if ask.kind == "withdraw":
             message_id = str(ask.args.get("id", ""))
-            kept = tuple(m for m in memory.outbox if m.id != message_id or m.status is not Status.QUEUED)
+            kept = tuple(
+                m for m in memory.outbox if m.id != message_id or m.status is not MessageState.QUEUED
+            )
             self._answer(
                 ask.id, RequestOutcome.DONE if len(kept) < len(memory.outbox) else RequestOutcome.FAILED
             )
@@ -81,7 +83,7 @@ class Asks:
             self._house.events.record(
                 EventType.MESSAGE_FAILED, agent=ask.agent, reason=f"send {ask.id}: {given.refused}"
             )
-            self._answer(ask.id, RequestOutcome.FAILED, given.refused, status=str(Status.FAILED))
+            self._answer(ask.id, RequestOutcome.FAILED, given.refused, status=str(MessageState.FAILED))
             return memory
         self._taken.add(ask.id)
         tail = tail_of(text)
@@ -94,13 +96,17 @@ class Asks:
             limit = replace(memory.limit, probed=now.steady, probes=memory.limit.probes + 1, source=OPERATOR)
             memory = replace(memory, limit=limit)
         self._house.events.record(EventType.MESSAGE_QUEUED, agent=ask.agent, reason=f"send {ask.id}")
-        return queue(memory, Message(ask.id, "send", text, file, tail, queued=now.steady, idle=given.idle))
+        return queue(
+            memory, Message(ask.id, MessageKind.SEND, text, file, tail, queued=now.steady, idle=given.idle)
+        )
 
     def finished(self, messages: Iterable[Message]) -> None:
         """Leave the receipts of messages whose fate is known."""
         for message in messages:
-            if message.kind == "send":
-                outcome = RequestOutcome.DONE if message.status is Status.CONFIRMED else RequestOutcome.FAILED
+            if message.kind is MessageKind.SEND:
+                outcome = (
+                    RequestOutcome.DONE if message.status is MessageState.CONFIRMED else RequestOutcome.FAILED
+                )
                 self._answer(message.id, outcome, message.why, status=str(message.status))
                 self._taken.discard(message.id)
                 if message.file:
@@ -121,7 +127,7 @@ def forget(memory: AgentMemory, wall: float, *, window: bool = True) -> AgentMem
     """
     limit = memory.limit
     if limit is not None and window:
-        waiting = any(m.kind == "probe" for m in memory.outbox)  # then that is the one probe
+        waiting = any(m.kind is MessageKind.PROBE for m in memory.outbox)  # then that is the one probe
         limit = replace(limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=OPERATOR)
     if memory.fatal:
         memory = dealt_with(memory)  # the words that condemned it may still stand there

@@ -13,12 +13,12 @@ from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S
 from fleet.core.case import Case, LoopState
 from fleet.core.decide import Judgement
-from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment, Status
+from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment
 from fleet.core.model import AgentSpec, Fleet
 from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, tail_of
-from fleet.core.words import EventType, Outcome
+from fleet.core.words import EventType, MessageState, Outcome
 from fleet.journal.store import StoreError
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
@@ -180,11 +180,11 @@ class Deeds:
         )
         if message is not None and done.outcome not in MAYBE_DONE:
             # it was certainly not done: a step back, or out of the queue when it never can be
-            back = replace(message, status=Status.QUEUED, run="", posted=False, why=done.why)
+            back = replace(message, status=MessageState.QUEUED, run="", posted=False, why=done.why)
             if isinstance(action, Press):
-                back = replace(message, status=Status.TYPED, enters=message.enters - 1, why=done.why)
+                back = replace(message, status=MessageState.TYPED, enters=message.enters - 1, why=done.why)
             elif done.outcome is Outcome.IMPOSSIBLE:
-                back = replace(back, status=Status.FAILED)
+                back = replace(back, status=MessageState.FAILED)
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], back)
             if done.outcome is Outcome.IMPOSSIBLE:
                 self.asks.finished((back,))

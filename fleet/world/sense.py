@@ -14,9 +14,10 @@ from fleet.backends.screen import read
 from fleet.core.case import AgentSeen, Intent, ProcView
 from fleet.core.desired import Desired, Entry
 from fleet.core.heard import Heard
-from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment, Status
+from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
+from fleet.core.words import MessageState
 from fleet.world.ears import NOTHING, Ears
 from fleet.world.ports import Unavailable
 from fleet.world.world import World
@@ -283,7 +284,7 @@ class Senses:
     ) -> bool:
         if due and now.steady - eye.scanned > 1.0:
             return True
-        typing = any(m.status is Status.QUEUED for m in memory.outbox)
+        typing = any(m.status is MessageState.QUEUED for m in memory.outbox)
         if not (fresh and backend.process_name) and not typing:
             return False
         working = (
@@ -431,7 +432,7 @@ def _written(pane: PaneView, now: Moment) -> float:
 
 def _ours(memory: AgentMemory) -> tuple[str, ...]:
     """What we typed: on the screen, or in the composer."""
-    return (*memory.said, *(m.text or m.tail for m in memory.outbox if m.status is not Status.QUEUED))
+    return (*memory.said, *(m.text or m.tail for m in memory.outbox if m.status is not MessageState.QUEUED))
 
 
 def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:

@@ -115,7 +115,7 @@ class Watcher:
         until(lambda: (self.look(), self.keeper.memory.tip == tip)[1])
 
     def kinds(self):
-        return sorted(p.kind for p in self.told.values())
+        return sorted(p.about for p in self.told.values())
 
     def events(self):
         path = Path(self.fleet.log_dir) / "events.jsonl"
@@ -350,7 +350,7 @@ def test_an_inbox_is_told_once_whichever_tree_shows_it_first(repos, watch):
     for _ in range(4):
         w.look()
         time.sleep(0.05)
-    assert [(p.agent, p.kind) for p in w.told.values()] == [("builder", "inbox-1")]
+    assert [(p.agent, p.about) for p in w.told.values()] == [("builder", "inbox")]
     (builder / "docs" / "ADVERSARY-INBOX.md").write_text("an answer", encoding="utf-8")
     until(lambda: (w.look(), len(w.told) == 2)[1])
     assert "an answer" not in "".join(p.text for p in w.told.values())

@@ -9,6 +9,7 @@ from fleet.core.case import AgentSeen, Case, Intent, LoopState, ProcView
 from fleet.core.memory import AgentMemory, Limit, Message, Moment, Run
 from fleet.core.model import AgentSpec, Backend, Pattern, ServiceSpec, WatchdogSpec
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
+from fleet.core.words import MessageKind
 
 NOW = Moment(steady=1_000_000.0, wall=1_800_000_000.0)
 SERVER = ServerId(10, 1_799_000_000)
@@ -64,7 +65,9 @@ def case(memory: AgentMemory = READY, **more: Any) -> Case:
 
 def message(kind: str = "send", text: str = "please go on with it", **more: Any) -> Message:
     """Something to type."""
-    return Message(id=f"{kind}-1", kind=kind, text=text, tail=text[-24:], queued=NOW.steady - 1, **more)
+    return Message(
+        id=f"{kind}-1", kind=MessageKind(kind), text=text, tail=text[-24:], queued=NOW.steady - 1, **more
+    )
 
 
 def limit(**more: Any) -> Limit:

@@ -94,7 +94,7 @@ def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
     assert not steps(plan, RunGate)
     assert not moves(plan)
     (ping,) = plan.pings
-    assert (ping.agent, ping.kind) == ("builder", "gate")
+    assert (ping.agent, ping.about) == ("builder", "gate")
     assert "/p/.ao/logs/gates/x.log" in ping.text
     assert A[:12] in ping.text
     assert "it said so" not in ping.text, "the gate's words stay in the log"

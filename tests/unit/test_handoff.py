@@ -16,6 +16,7 @@ from fleet.core.loop import Commit, Fetch, GitView, History, InboxView, LoopMemo
 from fleet.core.model import Handoff
 from fleet.core.rules.handoff import EMPTY, fresh_commits, matching, side_of
 from fleet.core.rules.targets import targets
+from fleet.core.words import PingAbout
 from fleet.world.git import candidates
 from tests.unit.loops import NOW, STILL, A, B, C, agent, change, decide, fleet, place, seen, settled, steps
 
@@ -32,7 +33,7 @@ def look(*subjects, memory=None, base=A, tip=B, f=None, **more):
 
 
 def told(plan):
-    return [(p.agent, p.kind) for p in plan.pings]
+    return [(p.agent, p.about) for p in plan.pings]
 
 
 def test_first_sight_is_a_baseline_and_wakes_nobody():
@@ -170,7 +171,9 @@ def test_what_lies_before_the_start_of_the_phase_is_not_told_in_it():
 
 def test_a_ping_of_another_phase_is_not_sent():
     f = fleet()
-    plan = decide(f, settled(f, 1, unsent=(Ping("x", "builder", "t", "claim", "p1"),)), seen(f, 1))
+    plan = decide(
+        f, settled(f, 1, unsent=(Ping("x", "builder", "t", PingAbout.CLAIM, phase="p1"),)), seen(f, 1)
+    )
     assert plan.pings == ()
 
 
@@ -225,7 +228,7 @@ def test_a_repository_that_cannot_be_seen_changes_nothing():
 def test_after_the_end_nobody_is_woken_but_the_place_is_kept():
     f = fleet()
     view = seen(f, 3, marker=True, git=change(STILL, tip=B, history=History(A, B, commits("claim: x"))))
-    plan = decide(f, settled(f, unsent=(Ping("x", "builder", "t", "claim"),)), view)
+    plan = decide(f, settled(f, unsent=(Ping("x", "builder", "t", PingAbout.CLAIM),)), view)
     assert plan.memory.tip == B
     assert not plan.pings
     assert plan.memory.unsent == ()
@@ -233,7 +236,7 @@ def test_after_the_end_nobody_is_woken_but_the_place_is_kept():
 
 def test_a_ping_to_an_agent_that_left_the_file_is_dropped():
     f = fleet()
-    plan = decide(f, settled(f, unsent=(Ping("x", "gone", "t", "claim"),)), seen(f))
+    plan = decide(f, settled(f, unsent=(Ping("x", "gone", "t", PingAbout.CLAIM),)), seen(f))
     assert plan.pings == ()
 
 
@@ -369,7 +372,7 @@ def test_every_claim_and_review_is_counted(subjects):
     plan = look(*subjects)
     for kind in ("claim", "review"):
         count = sum(s.startswith(kind) for s in subjects)
-        found = [p for p in plan.pings if p.kind == kind]
+        found = [p for p in plan.pings if p.about == kind]
         assert len(found) == bool(count)
         if count > 1:
             assert f"{count} new {kind}s" in found[0].text

@@ -8,11 +8,10 @@ import pytest
 
 from fleet.core.actions import Paste, Press
 from fleet.core.case import ProcView
-from fleet.core.memory import Status
 from fleet.core.rules.outbox import tail_of
 from fleet.core.rules.typing import receipts
 from fleet.core.seen import Proc
-from fleet.core.words import Outcome
+from fleet.core.words import MessageState, Outcome
 from fleet.world.perform import Performer
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
@@ -20,7 +19,7 @@ DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"), ("folded", 
 UNREAD = reading("unknown", draft=None)
 
 
-def flying(status: Status, ago: float, **more):
+def flying(status: MessageState, ago: float, **more):
     sent = replace(message(), status=status, run=REF.run, at=NOW.steady - ago, **more)
     return replace(READY, outbox=(sent,), state="unknown")
 
@@ -28,29 +27,29 @@ def flying(status: Status, ago: float, **more):
 @pytest.mark.parametrize("ago", [0.5, 5.0, 500.0])
 def test_no_enter_while_a_composer_that_should_be_there_is_not_to_be_seen(ago):
     """I7, I12: what stands there may be a person's."""
-    verdict = receipts(case(flying(Status.TYPED, ago), backend=DECLARED, seen=seen(reading=UNREAD)))
+    verdict = receipts(case(flying(MessageState.TYPED, ago), backend=DECLARED, seen=seen(reading=UNREAD)))
     assert verdict.action is None
     assert not verdict.hold  # other rules may have an answer
     assert verdict.wake_at is not None
 
 
 def test_a_backend_without_a_composer_is_submitted_to_on_trust():
-    verdict = receipts(case(flying(Status.TYPED, 0.5), seen=seen(reading=UNREAD)))
+    verdict = receipts(case(flying(MessageState.TYPED, 0.5), seen=seen(reading=UNREAD)))
     assert isinstance(verdict.action, Press)
 
 
 def test_an_unreadable_screen_is_no_receipt():
     """I11: and no second Enter either; after a while it is said so."""
-    memory = flying(Status.SUBMITTED, 2.0, enters=1)
+    memory = flying(MessageState.SUBMITTED, 2.0, enters=1)
     waiting = receipts(case(memory, backend=DECLARED, seen=seen(reading=UNREAD)))
     assert waiting.action is None
     assert not waiting.finished
-    later = flying(Status.SUBMITTED, 9.0, enters=1)
+    later = flying(MessageState.SUBMITTED, 9.0, enters=1)
     given_up = receipts(case(later, backend=DECLARED, seen=seen(reading=UNREAD)))
-    assert given_up.finished[0].status is Status.FAILED
+    assert given_up.finished[0].status is MessageState.FAILED
 
 
-@pytest.mark.parametrize(("status", "enters"), [(Status.TYPED, 0), (Status.SUBMITTED, 1)])
+@pytest.mark.parametrize(("status", "enters"), [(MessageState.TYPED, 0), (MessageState.SUBMITTED, 1)])
 def test_no_enter_for_another_program(status, enters):
     """I8: and it does not keep the rule that mends it from its turn."""
     stranger = ProcView(expected=False, shell_only=True)
@@ -134,7 +133,7 @@ def test_a_text_that_a_predecessor_died_before_typing_is_typed_and_one_that_was_
     pasted, says
 ):
     """I11, I20: a silent program may be slow to read what tmux took; it never gets what nobody typed."""
-    memory = flying(Status.TYPED, 3.0, at_wall=NOW.wall - 3.0, pasted=pasted)
+    memory = flying(MessageState.TYPED, 3.0, at_wall=NOW.wall - 3.0, pasted=pasted)
     silent = replace(PANE, activity=NOW.wall - 60)
     look = seen(pane=silent, reading=reading("idle", draft=""))
     verdict = receipts(case(replace(memory, state="idle"), backend=DECLARED, seen=look))
@@ -164,6 +163,8 @@ LONG = "\n".join(f"line {n} of a long text" for n in range(60))
 def test_only_our_own_words_are_submitted(text, file, draft, ours):
     """I12: also where a person began to write in the very moment in which we typed."""
     sent = replace(message(), text=text, file=file, tail=tail_of(text or LONG))
-    memory = replace(READY, outbox=(replace(sent, status=Status.TYPED, run=REF.run, at=NOW.steady - 5.0),))
+    memory = replace(
+        READY, outbox=(replace(sent, status=MessageState.TYPED, run=REF.run, at=NOW.steady - 5.0),)
+    )
     verdict = receipts(case(memory, backend=DECLARED, seen=seen(reading=reading("idle", draft=draft))))
     assert isinstance(verdict.action, Press) == ours

@@ -14,10 +14,9 @@ import pytest
 from fleet.backends import opencode_letters as letters
 from fleet.core.actions import Paste, Post
 from fleet.core.case import ProcView
-from fleet.core.memory import Status
 from fleet.core.rules.typing import receipts, typing
 from fleet.core.seen import Posted
-from fleet.core.words import Outcome
+from fleet.core.words import MessageState, Outcome, PingAbout
 from fleet.world.loopback import Reply, ask, free_port
 from fleet.world.mail import Letter, Mail
 from fleet.world.perform import Performer
@@ -38,7 +37,7 @@ def decide(memory, **more):
 def flying(**more):
     sent = replace(
         message(),
-        status=Status.SUBMITTED,
+        status=MessageState.SUBMITTED,
         posted=True,
         run=REF.run,
         enters=1,
@@ -61,7 +60,12 @@ def test_with_a_server_that_answers_a_message_is_posted_and_on_record_before_it_
     verdict = decide(WAITING, **OPEN)
     assert verdict.action == Post("a", REF, "send-1", SERVER, "ses_1", "post send send-1", "KEY")
     (kept,) = verdict.memory.outbox
-    assert (kept.status, kept.posted, kept.at_wall, kept.run) == (Status.SUBMITTED, True, NOW.wall, REF.run)
+    assert (kept.status, kept.posted, kept.at_wall, kept.run) == (
+        MessageState.SUBMITTED,
+        True,
+        NOW.wall,
+        REF.run,
+    )
     assert verdict.memory.typed[-1] == NOW.steady  # our own words are counted, however they go
 
 
@@ -118,7 +122,9 @@ def test_a_server_not_heard_yet_is_waited_for_a_moment():
 def test_nothing_else_is_begun_while_one_is_on_its_way():
     """Order."""
     memory = flying()
-    memory = replace(memory, outbox=(*memory.outbox, replace(message("ping:claim"), id="ping-2")))
+    memory = replace(
+        memory, outbox=(*memory.outbox, replace(message("ping", about=PingAbout.CLAIM), id="ping-2"))
+    )
     assert decide(memory, **OPEN) is None
 
 
@@ -127,12 +133,12 @@ def test_nothing_else_is_begun_while_one_is_on_its_way():
 
 def test_what_the_server_has_on_record_is_confirmed():
     (done,) = answered(flying(), Posted.TAKEN).finished
-    assert (done.status, done.why) == (Status.CONFIRMED, "its server has it")
+    assert (done.status, done.why) == (MessageState.CONFIRMED, "its server has it")
 
 
 def test_what_the_cli_itself_reported_is_confirmed_too():
     look = {"receipt": NOW.wall, "receipt_text": message().text}
-    assert answered(flying(), None, **look).finished[0].status is Status.CONFIRMED
+    assert answered(flying(), None, **look).finished[0].status is MessageState.CONFIRMED
 
 
 def test_on_its_way_it_is_waited_for_and_other_rules_may_act():
@@ -143,7 +149,7 @@ def test_on_its_way_it_is_waited_for_and_other_rules_may_act():
 def test_what_was_refused_is_typed_instead():
     verdict = answered(flying(), Posted.REFUSED)
     (back,) = verdict.memory.outbox
-    assert (back.status, back.posted, back.tries) == (Status.QUEUED, False, 1)
+    assert (back.status, back.posted, back.tries) == (MessageState.QUEUED, False, 1)
 
 
 def test_a_lost_answer_is_asked_about_again_with_the_same_name_and_never_typed():
@@ -165,13 +171,13 @@ def test_a_watchdog_that_knows_only_the_record_looks_it_up():
 
 def test_a_server_that_never_says_is_given_up_on_and_told_as_not_confirmed():
     (done,) = answered(flying(enters=5, at=NOW.steady - 5), Posted.UNSURE).finished
-    assert done.status is Status.FAILED
+    assert done.status is MessageState.FAILED
     assert "not confirmed" in done.why
 
 
 def test_a_persons_words_to_a_run_that_ended_are_not_said_twice():
     verdict = answered(flying(), Posted.UNSURE, pane=replace(PANE, dead=True))
-    assert verdict.finished[0].status is Status.FAILED
+    assert verdict.finished[0].status is MessageState.FAILED
 
 
 # --- the server itself --------------------------------------------------------------------------------------

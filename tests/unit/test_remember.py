@@ -11,8 +11,9 @@ import pytest
 from fleet.core import budget
 from fleet.core.case import Intent, ProcView
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.memory import AgentMemory, Status, Stopping
+from fleet.core.memory import AgentMemory, Stopping
 from fleet.core.remember import remember
+from fleet.core.words import MessageState, PingAbout
 from tests.unit.cases import NOW, PANE, READY, SERVICE, case, dead, limit, message, reading, seen
 
 NEW = replace(PANE, ref=replace(PANE.ref, run="run2", pid=200), created=NOW.wall - 1)
@@ -44,9 +45,11 @@ def test_a_limit_window_outlives_the_run_it_was_seen_in():
 
 
 def test_a_message_typed_into_the_old_run_is_owed_to_the_new_one():
-    sent = replace(message("ping:claim"), status=Status.SUBMITTED, run="run1", enters=1)
+    sent = replace(
+        message("ping", about=PingAbout.CLAIM), status=MessageState.SUBMITTED, run="run1", enters=1
+    )
     memory, _ = remember(case(replace(READY, outbox=(sent,)), seen=seen(pane=NEW)))
-    assert [(m.status, m.run) for m in memory.outbox] == [(Status.QUEUED, "")]
+    assert [(m.status, m.run) for m in memory.outbox] == [(MessageState.QUEUED, "")]
 
 
 def test_a_ping_backend_is_owed_its_kickoff_once_a_run():
@@ -101,7 +104,7 @@ def test_what_a_look_finds_new_is_as_young_as_the_end_of_the_look():
 
 def test_our_own_echo_is_not_work():
     """T77: a change just after we typed does not make the agent look alive."""
-    sent = replace(message(), status=Status.SUBMITTED, run="run1", at=NOW.steady - 1)
+    sent = replace(message(), status=MessageState.SUBMITTED, run="run1", at=NOW.steady - 1)
     quiet = replace(READY, quiet_since=NOW.steady - 500, outbox=(sent,))
     memory, _ = remember(case(quiet, seen=seen(reading=reading("idle", content_hash="new"))))
     assert memory.quiet_since == NOW.steady - 500
@@ -285,7 +288,7 @@ def test_memory_comes_back_from_disk_as_it_was():
     full = replace(
         READY,
         limit=limit(),
-        outbox=(message(), replace(message("wake"), status=Status.TYPED)),
+        outbox=(message(), replace(message("wake"), status=MessageState.TYPED)),
         deaths=(1.0, 2.5),
         stopping=STOP,
     )

@@ -11,7 +11,7 @@ from fleet.backends import shipped
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.case import Intent, LoopState, ProcView
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
-from fleet.core.memory import Status, Stopping
+from fleet.core.memory import Stopping
 from fleet.core.model import Wake
 from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
@@ -29,7 +29,7 @@ from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
 from fleet.core.state import EDGES, Detail, State
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind, MessageState, PingAbout
 from tests.unit.cases import (
     AGENT,
     BACKEND,
@@ -468,7 +468,7 @@ def test_an_operator_may_forbid_the_resume():
 @pytest.mark.parametrize("kind", ["send", "wake"])
 def test_what_is_submitted_at_the_end_of_a_window_is_its_one_probe(kind, resumes):
     agent = replace(AGENT, resume_on_reset=resumes)
-    typed = message(kind, status=Status.TYPED, run="run1", at=NOW.steady - 1)
+    typed = message(kind, status=MessageState.TYPED, run="run1", at=NOW.steady - 1)
     memory = replace(OPEN, outbox=(typed, message("probe")))
     pressed = receipts(case(memory, agent=agent, seen=seen(reading=replace(OLD, draft=typed.text))))
     assert isinstance(pressed.action, Press)
@@ -696,7 +696,7 @@ def test_two_wakes_are_never_queued():
     first = wake(case(replace(READY, woke=NOW.steady - 601), agent=WAKING))
     later = replace(NOW, steady=NOW.steady + 700)
     second = wake(case(first.memory, agent=WAKING, now=later))
-    assert len([m for m in second.memory.outbox if m.kind == "wake"]) == 1
+    assert len([m for m in second.memory.outbox if m.kind is MessageKind.WAKE]) == 1
 
 
 QUIET = replace(READY, quiet_since=NOW.steady - 301, still_since=NOW.steady - 301)
@@ -755,7 +755,7 @@ def test_a_screen_that_claims_work_and_does_not_move_is_frozen_unless_it_compute
 
 
 def test_a_message_on_its_way_keeps_the_reboot_off():
-    memory = replace(QUIET, outbox=(message(status=Status.TYPED, run="run1"),))
+    memory = replace(QUIET, outbox=(message(status=MessageState.TYPED, run="run1"),))
     assert stall(case(memory)) is None
 
 
@@ -889,7 +889,7 @@ WAITING = replace(READY, outbox=(message(),))
             id="our-own-text-is-not-typed-twice",
         ),
         pytest.param(
-            replace(READY, outbox=(message("ping:claim"),), typed=(NOW.steady - 5,)),
+            replace(READY, outbox=(message("ping", about=PingAbout.CLAIM),), typed=(NOW.steady - 5,)),
             seen(),
             {},
             None,
@@ -933,103 +933,111 @@ EMPTY = reading("idle", draft="")
     ("memory", "look", "action", "words"),
     [
         pytest.param(
-            in_flight(Status.TYPED, 0.1), seen(reading=OURS), None, "settle", id="K3-a-gap-before-enter"
+            in_flight(MessageState.TYPED, 0.1), seen(reading=OURS), None, "settle", id="K3-a-gap-before-enter"
         ),
         pytest.param(
-            in_flight(Status.TYPED, 0.3), seen(reading=OURS), Press, "submit", id="shown-then-enter"
+            in_flight(MessageState.TYPED, 0.3), seen(reading=OURS), Press, "submit", id="shown-then-enter"
         ),
         pytest.param(
-            in_flight(Status.TYPED, 0.5), seen(reading=EMPTY), None, "not on the screen", id="not-shown-yet"
+            in_flight(MessageState.TYPED, 0.5),
+            seen(reading=EMPTY),
+            None,
+            "not on the screen",
+            id="not-shown-yet",
         ),
         pytest.param(
-            in_flight(Status.TYPED, 3),
+            in_flight(MessageState.TYPED, 3),
             seen(reading=EMPTY),
             None,
             "typing it anew",
             id="never-shown-is-typed-anew",
         ),
         pytest.param(
-            in_flight(Status.TYPED, 3, tries=2),
+            in_flight(MessageState.TYPED, 3, tries=2),
             seen(reading=EMPTY),
             None,
             "never showed up",
             id="not-for-ever",
         ),
         pytest.param(
-            in_flight(Status.TYPED, 3),
+            in_flight(MessageState.TYPED, 3),
             seen(reading=THEIRS),
             None,
             "something else",
             id="I12-not-our-text-no-enter",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 0.3, enters=1),
+            in_flight(MessageState.SUBMITTED, 0.3, enters=1),
             seen(reading=EMPTY),
             None,
             "left the composer",
             id="confirmed",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 0.3, enters=1),
+            in_flight(MessageState.SUBMITTED, 0.3, enters=1),
             seen(reading=OURS),
             None,
             "waiting for it",
             id="patience",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 2, enters=1), seen(reading=OURS), Press, "submit", id="K3-enter-again"
+            in_flight(MessageState.SUBMITTED, 2, enters=1),
+            seen(reading=OURS),
+            Press,
+            "submit",
+            id="K3-enter-again",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 2, enters=1),
+            in_flight(MessageState.SUBMITTED, 2, enters=1),
             seen(reading=THEIRS),
             None,
             "somebody else",
             id="I12-theirs",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 7, enters=3),
+            in_flight(MessageState.SUBMITTED, 7, enters=3),
             seen(reading=OURS),
             None,
             "still stands",
             id="I11-given-up-honestly",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 1, enters=1),
+            in_flight(MessageState.SUBMITTED, 1, enters=1),
             seen(reading=EMPTY, receipt=NOW.wall - 500),
             None,
             "not reported it yet",
             id="a-CLI-that-reports-has-the-last-word",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 11, enters=1),
+            in_flight(MessageState.SUBMITTED, 11, enters=1),
             seen(reading=EMPTY, receipt=NOW.wall - 500),
             None,
             "may have been a command",
             id="and-what-it-never-reports-is-not-delivered",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 1, enters=1),
+            in_flight(MessageState.SUBMITTED, 1, enters=1),
             seen(reading=replace(EMPTY, queued="  ↳ please go on with it"), receipt=NOW.wall - 500),
             None,
             "queue",
             id="unless-its-queue-shows-it",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 1, enters=1),
+            in_flight(MessageState.SUBMITTED, 1, enters=1),
             seen(reading=EMPTY, receipt=NOW.wall, receipt_text="please go on with it\u200b"),
             None,
             "not as it was sent",
             id="altered-is-not-delivered",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 2, enters=1),
+            in_flight(MessageState.SUBMITTED, 2, enters=1),
             seen(reading=OURS, receipt=NOW.wall),
             None,
             "reported",
             id="the-CLI-said-so",
         ),
         pytest.param(
-            in_flight(Status.SUBMITTED, 2, enters=1),
+            in_flight(MessageState.SUBMITTED, 2, enters=1),
             seen(pane=dead()),
             None,
             "the agent ended",
@@ -1048,35 +1056,38 @@ def test_receipts(memory, look, action, words):
 def test_the_receipt_of_another_prompt_is_not_ours(arrived, confirmed):
     """I11."""
     look = seen(reading=OURS, receipt=NOW.wall, receipt_text=arrived)
-    verdict = receipts(case(in_flight(Status.SUBMITTED, 1, enters=1), seen=look))
+    verdict = receipts(case(in_flight(MessageState.SUBMITTED, 1, enters=1), seen=look))
     assert bool(verdict.finished) is confirmed
 
 
 def test_a_program_that_has_drawn_nothing_since_is_not_typed_to_again():
     quiet = replace(PANE, activity=NOW.wall - 60)
-    verdict = receipts(case(in_flight(Status.TYPED, 3), seen=seen(reading=EMPTY, pane=quiet)))
+    verdict = receipts(case(in_flight(MessageState.TYPED, 3), seen=seen(reading=EMPTY, pane=quiet)))
     assert "not drawn" in verdict.reason
-    late = receipts(case(in_flight(Status.TYPED, 25), seen=seen(reading=EMPTY, pane=quiet)))
-    assert late.finished[0].status is Status.FAILED
+    late = receipts(case(in_flight(MessageState.TYPED, 25), seen=seen(reading=EMPTY, pane=quiet)))
+    assert late.finished[0].status is MessageState.FAILED
 
 
 def test_only_confirmed_leaves_a_good_receipt():
-    good = receipts(case(in_flight(Status.SUBMITTED, 0.3, enters=1), seen=seen(reading=EMPTY)))
-    bad = receipts(case(in_flight(Status.SUBMITTED, 7, enters=3), seen=seen(reading=OURS)))
-    assert [m.status for m in (*good.finished, *bad.finished)] == [Status.CONFIRMED, Status.FAILED]
+    good = receipts(case(in_flight(MessageState.SUBMITTED, 0.3, enters=1), seen=seen(reading=EMPTY)))
+    bad = receipts(case(in_flight(MessageState.SUBMITTED, 7, enters=3), seen=seen(reading=OURS)))
+    assert [m.status for m in (*good.finished, *bad.finished)] == [
+        MessageState.CONFIRMED,
+        MessageState.FAILED,
+    ]
     assert not good.memory.outbox
     assert not bad.memory.outbox
 
 
 def test_words_that_may_have_killed_the_agent_are_not_said_twice():
-    verdict = receipts(case(in_flight(Status.SUBMITTED, 1, enters=1), seen=seen(pane=dead())))
-    assert [m.status for m in verdict.finished] == [Status.FAILED]
+    verdict = receipts(case(in_flight(MessageState.SUBMITTED, 1, enters=1), seen=seen(pane=dead())))
+    assert [m.status for m in verdict.finished] == [MessageState.FAILED]
     assert not verdict.memory.outbox
 
 
 def test_text_typed_into_a_dead_run_goes_back_into_the_queue():
-    verdict = receipts(case(in_flight(Status.TYPED, 1), seen=seen(pane=dead())))
-    assert [m.status for m in verdict.memory.outbox] == [Status.QUEUED]
+    verdict = receipts(case(in_flight(MessageState.TYPED, 1), seen=seen(pane=dead())))
+    assert [m.status for m in verdict.memory.outbox] == [MessageState.QUEUED]
 
 
 # --- the outbox ------------------------------------------------------------------------------------
@@ -1089,7 +1100,8 @@ def test_the_same_id_is_never_queued_twice():
 
 def test_of_one_kind_of_ping_only_the_newest_waits():
     memory = queue(
-        queue(READY, replace(message("ping:claim"), id="1")), replace(message("ping:claim"), id="2")
+        queue(READY, replace(message("ping", about=PingAbout.CLAIM), id="1")),
+        replace(message("ping", about=PingAbout.CLAIM), id="2"),
     )
     assert [m.id for m in memory.outbox] == ["2"]
 
@@ -1100,7 +1112,7 @@ def test_people_are_never_coalesced():
 
 
 def test_a_final_message_leaves_the_outbox():
-    assert not advance(WAITING, replace(message(), status=Status.FAILED)).outbox
+    assert not advance(WAITING, replace(message(), status=MessageState.FAILED)).outbox
 
 
 # --- the whole -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from fleet.core.loop import (
 )
 from fleet.core.model import AgentSpec, Fleet, Gate, Handoff, Phase
 from fleet.core.rules.targets import targets, wording
-from fleet.core.words import EventType
+from fleet.core.words import EventType, PingAbout
 
 TREE_AGAIN_S = 5.0  # how long a look at the work tree is believed
 TREE_JOB = "worktree"
@@ -230,7 +230,7 @@ def _tell(draft: Draft, phase: Phase, label: str, result: GateResult) -> None:
     for agent in builders(draft.fleet):
         id_ = f"gate-{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}-{agent.name}"
         words = wording(draft.fleet, agent, text, f"cat {result.log}" if result.log else commit[:12])
-        draft.ping(Ping(id_, agent.name, words, "gate"))
+        draft.ping(Ping(id_, agent.name, words, PingAbout.GATE))
 
 
 # What a finished child's answer means. Pure, so that the watchdog and the verb agree.

@@ -44,9 +44,9 @@ from fleet.core.rules.outbox import PROBE, queue, withdrawn
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import Reading, ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind
 
-TRIES_IT = frozenset({"probe", "send"})  # what may be typed to a limited agent at its end
+TRIES_IT = frozenset({MessageKind.PROBE, MessageKind.SEND})  # what may be typed to a limited agent at its end
 OPERATOR = "operator"  # the source of a window that a person has ended
 SCREEN = "screen"
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
@@ -213,7 +213,7 @@ def _is_held_by_mates(case: Case) -> bool:
 
 def _begins_anew(case: Case) -> bool:
     idle = _alive(case) and case.memory.state == ScreenState.IDLE
-    return idle and any(m.kind == "kickoff" for m in case.memory.outbox)
+    return idle and any(m.kind is MessageKind.KICKOFF for m in case.memory.outbox)
 
 
 def _is_another(case: Case) -> bool:
@@ -457,7 +457,7 @@ def _ask(case: Case) -> Verdict:
 def _probe(case: Case) -> Verdict:
     limit, now = _limit(case), case.now.steady
     ident = f"probe-{limit.since:.0f}-{limit.probes}"
-    message = Message(ident, "probe", PROBE, tail=PROBE[-24:], queued=now)
+    message = Message(ident, MessageKind.PROBE, PROBE, tail=PROBE[-24:], queued=now)
     probed = replace(limit, probed=now, probes=limit.probes + 1)
     memory = replace(queue(case.memory, message), limit=probed)
     why = "the window is over: one probe"

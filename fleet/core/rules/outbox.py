@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.memory import AgentMemory, Message, Moment, Status
+from fleet.core.memory import AgentMemory, Message, Moment
+from fleet.core.words import MessageKind, MessageState
 
-COALESCED = frozenset({"wake", "probe", "nudge", "marker"})  # only the newest of each is worth typing
+# What the watchdog composes itself: only the newest on its topic is worth typing, and not too many an hour.
+OWN = frozenset(
+    {MessageKind.PING, MessageKind.WAKE, MessageKind.PROBE, MessageKind.NUDGE, MessageKind.MARKER}
+)
 TAIL = 24
 PROBE = "The pause is over. Please go on where you stopped."
 PASSED = "The time you were waiting for has come. Please go on."
@@ -16,23 +20,18 @@ SAID = 6  # texts of ours that may still stand on a screen
 
 
 def queue(memory: AgentMemory, message: Message) -> AgentMemory:
-    """Add a message; the same id is never queued twice, a newer one replaces a waiting one of its kind."""
+    """Add a message; the same id is never queued twice, a newer one replaces a waiting one on its topic."""
     if any(m.id == message.id for m in memory.outbox):
         return memory
-    kind = message.kind
-    waiting = [
-        m
-        for m in memory.outbox
-        if not (
-            m.status is Status.QUEUED and m.kind == kind and (kind in COALESCED or kind.startswith("ping:"))
-        )
-    ]
-    return replace(memory, outbox=(*waiting, message))
+    kept = memory.outbox
+    if message.kind in OWN:
+        kept = tuple(m for m in kept if m.status is not MessageState.QUEUED or m.topic != message.topic)
+    return replace(memory, outbox=(*kept, message))
 
 
 def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     """The outbox with this message brought up to date; a final one leaves it."""
-    final = message.status in {Status.CONFIRMED, Status.FAILED}
+    final = message.status in {MessageState.CONFIRMED, MessageState.FAILED}
     kept = [message if m.id == message.id else m for m in memory.outbox]
     return replace(memory, outbox=tuple(m for m in kept if not (final and m.id == message.id)))
 
@@ -52,7 +51,9 @@ def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory
 
 def withdrawn(memory: AgentMemory) -> AgentMemory:
     """The same without a probe that waits: it asks about a window, and that one is not there any more."""
-    kept = tuple(m for m in memory.outbox if not (m.kind == "probe" and m.status is Status.QUEUED))
+    kept = tuple(
+        m for m in memory.outbox if not (m.kind is MessageKind.PROBE and m.status is MessageState.QUEUED)
+    )
     return memory if len(kept) == len(memory.outbox) else replace(memory, outbox=kept)
 
 
@@ -60,7 +61,7 @@ def of_this_phase(memory: AgentMemory, phase: str) -> tuple[AgentMemory, tuple[M
     """The outbox without pings that wait and were made for another phase, and those."""
     if not phase:
         return memory, ()
-    stale = tuple(m for m in memory.outbox if m.status is Status.QUEUED and m.phase not in {"", phase})
+    stale = tuple(m for m in memory.outbox if m.status is MessageState.QUEUED and m.phase not in {"", phase})
     if not stale:
         return memory, ()
     return replace(memory, outbox=tuple(m for m in memory.outbox if m not in stale)), stale

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
-from fleet.core.memory import Message, Status
+from fleet.core.memory import Message
 from fleet.core.rules.outbox import handed_in
 from fleet.core.seen import Posted
+from fleet.core.words import MessageState
 
 LOOK_S = 0.2
 AGAIN_S = 2.0
@@ -39,7 +40,12 @@ def post(case: Case, message: Message) -> Verdict:
     assert pane is not None
     assert run is not None
     sent = replace(
-        message, status=Status.SUBMITTED, posted=True, at=now, run=pane.ref.run, enters=message.enters + 1
+        message,
+        status=MessageState.SUBMITTED,
+        posted=True,
+        at=now,
+        run=pane.ref.run,
+        enters=message.enters + 1,
     )
     act = Post(
         case.agent.name,
@@ -58,11 +64,13 @@ def settled(case: Case, message: Message) -> Message | None:
     """The message with what its server said of it; None while that is not known."""
     outcome = dict(case.seen.posted).get(message.id)
     if outcome is Posted.TAKEN:
-        return replace(message, status=Status.CONFIRMED, why="its server has it")
+        return replace(message, status=MessageState.CONFIRMED, why="its server has it")
     if outcome is Posted.REFUSED:
-        return replace(message, status=Status.QUEUED, posted=False, run="", enters=0, tries=message.tries + 1)
+        return replace(
+            message, status=MessageState.QUEUED, posted=False, run="", enters=0, tries=message.tries + 1
+        )
     if outcome is Posted.UNSURE and message.enters >= ATTEMPTS:
-        return replace(message, status=Status.FAILED, why="not confirmed: its server does not answer")
+        return replace(message, status=MessageState.FAILED, why="not confirmed: its server does not answer")
     return None
 
 

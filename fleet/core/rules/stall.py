@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
-from fleet.core.memory import Message, Status
+from fleet.core.memory import Message
 from fleet.core.rules.outbox import NUDGE, queue, tail_of
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind, MessageState
 
 IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
 MEASURE_S = 2.0
@@ -27,7 +27,7 @@ def stall(case: Case) -> Verdict | None:
     memory, now = case.memory, case.now.steady
     if case.agent.watch != "heal+stall" or not memory.ready or case.resumed:
         return None
-    if any(m.status is not Status.QUEUED for m in memory.outbox):
+    if any(m.status is not MessageState.QUEUED for m in memory.outbox):
         return None
     limit = case.backend.stall_idle
     grace = max(limit, case.backend.log_grace)
@@ -54,7 +54,7 @@ def stall(case: Case) -> Verdict | None:
         and memory.state == ScreenState.IDLE
         and case.seen_nudge
     ):
-        text = Message(f"nudge-{case.loop.phase}", "nudge", NUDGE, tail=tail_of(NUDGE), queued=now)
+        text = Message(f"nudge-{case.loop.phase}", MessageKind.NUDGE, NUDGE, tail=tail_of(NUDGE), queued=now)
         nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before

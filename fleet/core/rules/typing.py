@@ -17,12 +17,12 @@ from dataclasses import replace
 
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
-from fleet.core.memory import AgentMemory, Message, Status
-from fleet.core.rules.outbox import advance, handed_in
+from fleet.core.memory import AgentMemory, Message
+from fleet.core.rules.outbox import OWN, advance, handed_in
 from fleet.core.rules.posting import awaits_server, goes_by_server, in_flight, post, settled
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.wording import canonical, is_plain, same
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind, MessageState
 
 GAP_S = 0.2  # less, and the Enter arrives in the same read as the text: a newline
 SHOWN_S = 2.0  # how long the text may take to show up
@@ -34,8 +34,12 @@ GIVE_UP_S = 6.0
 LONGEST_S = 30.0  # between two looks whether a waiting message can go
 PERSON_S = 20.0  # a person typed this recently: leave the line to them
 PERSON_WAKE_S = 60.0
-EXPIRES_S = {"ping": 4 * 3600.0, "wake": 3600.0, "marker": 3600.0, "nudge": 3600.0}
-OWN = frozenset({"wake", "probe", "nudge", "marker"})  # what we compose ourselves: rate-limited
+EXPIRES_S = {
+    MessageKind.PING: 4 * 3600.0,
+    MessageKind.WAKE: 3600.0,
+    MessageKind.MARKER: 3600.0,
+    MessageKind.NUDGE: 3600.0,
+}
 RETRY_S = 1.0  # between two tries of what the pane would not take
 HOURLY = 20
 HOUR_S = 3600.0
@@ -50,12 +54,14 @@ CUT = 400  # a source may cut a prompt off after this many
 
 def receipts(case: Case) -> Verdict | None:
     """Go on with a message that has been typed."""
-    message = next((m for m in case.memory.outbox if m.status in {Status.TYPED, Status.SUBMITTED}), None)
+    message = next(
+        (m for m in case.memory.outbox if m.status in {MessageState.TYPED, MessageState.SUBMITTED}), None
+    )
     if message is None:
         return None
     if message.posted:
         return _answered(case, message)
-    if message.status is Status.TYPED:
+    if message.status is MessageState.TYPED:
         return _submit(case, message)
     return _confirm(case, message)
 
@@ -63,14 +69,14 @@ def receipts(case: Case) -> Verdict | None:
 def typing(case: Case) -> Verdict | None:
     """Begin the oldest waiting message, if the agent can take it now."""
     memory, now = case.memory, case.now.steady
-    waiting = [m for m in memory.outbox if m.status is Status.QUEUED]
-    if not waiting or any(m.posted or m.status is Status.SUBMITTED for m in memory.outbox):
+    waiting = [m for m in memory.outbox if m.status is MessageState.QUEUED]
+    if not waiting or any(m.posted or m.status is MessageState.SUBMITTED for m in memory.outbox):
         return None
     for message in waiting:
-        lasts = EXPIRES_S.get(message.kind.split(":")[0])
+        lasts = EXPIRES_S.get(message.kind)
         if lasts is not None and now - message.queued > lasts:
             return _finish(
-                case, replace(message, status=Status.FAILED, why=f"not deliverable for {lasts:.0f} s")
+                case, replace(message, status=MessageState.FAILED, why=f"not deliverable for {lasts:.0f} s")
             )
     message = _first(case, waiting)
     why_not = _not_now(case, message)
@@ -90,14 +96,14 @@ def typing(case: Case) -> Verdict | None:
     typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0, pasted=False)
     typed = replace(typed, clean=reading.draft == "", clears=0)
     if _is_ours(case, message, reading.draft):
-        changed = advance(memory, replace(typed, status=Status.TYPED))
+        changed = advance(memory, replace(typed, status=MessageState.TYPED))
         return Verdict(
             "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
         )
     rated = replace(memory, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
     if goes_by_server(case, message):
         return post(replace(case, memory=rated), typed)
-    changed = advance(rated, replace(typed, status=Status.TYPED))
+    changed = advance(rated, replace(typed, status=MessageState.TYPED))
     backend, cause = case.backend, f"{message.kind} {message.id}"
     act = Paste(case.agent.name, pane.ref, message.id, cause, backend.process_name, backend.texts)
     return Verdict(
@@ -123,9 +129,11 @@ def _probes(case: Case, message: Message) -> bool:
     The probe may; once the window is over, so may a person's words and what stands in the composer already.
     """
     limit, reading = case.memory.limit, case.seen.reading
-    if message.kind == "probe" or limit is None or reading is None:
-        return message.kind == "probe"
-    return case.now.wall >= limit.until and (message.kind == "send" or _is_ours(case, message, reading.draft))
+    if message.kind is MessageKind.PROBE or limit is None or reading is None:
+        return message.kind is MessageKind.PROBE
+    return case.now.wall >= limit.until and (
+        message.kind is MessageKind.SEND or _is_ours(case, message, reading.draft)
+    )
 
 
 def _not_now(case: Case, message: Message) -> str:
@@ -159,7 +167,7 @@ def _not_now(case: Case, message: Message) -> str:
         return "its account is limited"
     if not posts and (taken := _taken(case, message, pane, reading)):
         return taken
-    if message.kind in OWN or message.kind.startswith("ping"):
+    if message.kind in OWN:
         last = memory.typed[-1] if memory.typed else -1e9
         if case.now.steady - last < case.ping_gap:
             return f"typed to it less than {case.ping_gap:.0f} s ago"
@@ -183,7 +191,7 @@ def _too_early(case: Case, reading: Reading) -> str:
 
 def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> str:
     """Who has the composer for themselves; empty if nobody has."""
-    person = PERSON_WAKE_S if message.kind == "wake" else PERSON_S
+    person = PERSON_WAKE_S if message.kind is MessageKind.WAKE else PERSON_S
     if pane.typed_at and case.now.wall - pane.typed_at < person:
         return "somebody is typing there"
     if reading.draft and not _is_ours(case, message, reading.draft):
@@ -242,8 +250,8 @@ def _taken_by_report(case: Case, message: Message, words: str) -> Verdict:
     altered = bool(words.strip() and message.text) and len(words) < CUT and not same(words, message.text)
     if altered:
         why = "it arrived, but not as it was sent: the CLI changed some of its characters"
-        return _finish(case, replace(message, status=Status.FAILED, why=why))
-    return _finish(case, replace(message, status=Status.CONFIRMED, why="the CLI reported it"))
+        return _finish(case, replace(message, status=MessageState.FAILED, why=why))
+    return _finish(case, replace(message, status=MessageState.CONFIRMED, why="the CLI reported it"))
 
 
 def _is_stranger(case: Case) -> bool:
@@ -276,7 +284,7 @@ def _submit(case: Case, message: Message) -> Verdict:
         return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now + 2.0)
     limit = case.memory.limit
     shut = case.now.wall < limit.until if limit is not None else case.memory.state == ScreenState.LIMITED
-    if shut and message.kind != "probe":
+    if shut and message.kind is not MessageKind.PROBE:
         return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + LONGEST_S)
     if reading.draft is None and case.backend.declares_composer:
         return Verdict("typed; its composer is not to be seen, so it is not submitted", wake_at=now + GAP_S)
@@ -296,11 +304,11 @@ def _submit(case: Case, message: Message) -> Verdict:
         return Verdict("typed; it has not drawn anything since", hold=True, wake_at=now + 1.0)
     if not shown and (silent or message.tries + 1 >= TRIES):
         return _finish(
-            case, replace(message, status=Status.FAILED, why="the text never showed up in the composer")
+            case, replace(message, status=MessageState.FAILED, why="the text never showed up in the composer")
         )
     if not shown:
         # the composer is there and empty, and no Enter was pressed: it was never typed
-        back = replace(message, status=Status.QUEUED, run="", tries=message.tries + 1)
+        back = replace(message, status=MessageState.QUEUED, run="", tries=message.tries + 1)
         return Verdict(
             "it never showed up; typing it anew", memory=advance(case.memory, back), hold=True, wake_at=now
         )
@@ -312,7 +320,7 @@ def _take_back(case: Case, message: Message, why: str) -> Verdict:
     now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
-    failed = replace(message, status=Status.FAILED, why=why)
+    failed = replace(message, status=MessageState.FAILED, why=why)
     if message.clears and reading.draft == "":
         return _finish(case, replace(failed, why=f"{why}; it was taken out again"))
     keys = case.backend.clear_keys
@@ -320,7 +328,7 @@ def _take_back(case: Case, message: Message, why: str) -> Verdict:
         return _finish(case, failed)
     if message.clears >= CLEARS:
         return _finish(case, replace(failed, why=f"{why}; it still stands there"))
-    cleared = replace(message, status=Status.TYPED, at=now, clears=message.clears + 1, why=why)
+    cleared = replace(message, status=MessageState.TYPED, at=now, clears=message.clears + 1, why=why)
     keys *= LINE_CLEARS * len(reading.draft.split("\n"))
     act = Press(case.agent.name, pane.ref, keys, f"take back {message.id}", expects=case.backend.process_name)
     changed = advance(case.memory, cleared)
@@ -331,7 +339,7 @@ def _press(case: Case, message: Message, run: str) -> Verdict:
     pane, now = case.seen.pane, case.now.steady
     assert pane is not None
     assert pane.ref.run == run
-    sent = replace(message, status=Status.SUBMITTED, at=now, enters=message.enters + 1)
+    sent = replace(message, status=MessageState.SUBMITTED, at=now, enters=message.enters + 1)
     act = Press(
         case.agent.name,
         pane.ref,
@@ -362,7 +370,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
             if reading.draft is not None
             else "typed and submitted; no composer to prove it by"
         )
-        return _finish(case, replace(message, status=Status.CONFIRMED, why=proof))
+        return _finish(case, replace(message, status=MessageState.CONFIRMED, why=proof))
     waited = now - message.at
     unread = reading.draft is None and case.backend.declares_composer
     again = message.enters < ENTERS and case.memory.state != ScreenState.ASKING
@@ -378,7 +386,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
         why = f"it still stands in the composer after {message.enters} times {case.backend.submit_key}"
         if unread:
             why = "it was submitted, and then the composer was not to be seen any more: no receipt"
-            return _finish(case, replace(message, status=Status.FAILED, why=why))
+            return _finish(case, replace(message, status=MessageState.FAILED, why=why))
         return _take_back(case, message, why)
     return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now + GAP_S)
 
@@ -388,12 +396,14 @@ def _await_report(case: Case, message: Message, reading: Reading) -> Verdict:
     now, works = case.now.steady, case.memory.state == ScreenState.WORKING
     head = canonical(message.text.strip().split("\n")[0])[:SHOWN_HEAD]
     if head and head in canonical(reading.queued):
-        return _finish(case, replace(message, status=Status.CONFIRMED, why="it stands in the CLI's queue"))
+        return _finish(
+            case, replace(message, status=MessageState.CONFIRMED, why="it stands in the CLI's queue")
+        )
     if now - message.at < (BUSY_PROOF_S if works else PROOF_S):
         waits = now - message.at < GIVE_UP_S
         return Verdict("submitted; the CLI has not reported it yet", hold=waits, wake_at=now + GAP_S)
     why = "it left the composer, and the CLI has not reported it as a message: it may have been a command"
-    return _finish(case, replace(message, status=Status.FAILED, why=why))
+    return _finish(case, replace(message, status=MessageState.FAILED, why=why))
 
 
 def _answered(case: Case, message: Message) -> Verdict:
@@ -407,7 +417,7 @@ def _answered(case: Case, message: Message) -> Verdict:
     answer = settled(case, message)
     if answer is None:
         return in_flight(case, message)
-    if answer.status is Status.QUEUED:
+    if answer.status is MessageState.QUEUED:
         refused = advance(case.memory, answer)
         return Verdict("its server refused it; typing it instead", memory=refused, wake_at=case.now.steady)
     return _finish(case, answer)
@@ -428,17 +438,19 @@ def _lost(case: Case, message: Message) -> Verdict | None:
     pane = case.seen.pane
     if pane is not None and not pane.dead and pane.ref.run == message.run:
         return None
-    if message.status is Status.SUBMITTED and message.kind == "send":
+    if message.status is MessageState.SUBMITTED and message.kind is MessageKind.SEND:
         # a person's words may have been read, and may even be why it ended: never say them twice
         why = "it was submitted, and then the agent ended before there was a receipt"
-        return _finish(case, replace(message, status=Status.FAILED, why=why))
-    back = replace(message, status=Status.QUEUED, enters=0, run="", posted=False)
+        return _finish(case, replace(message, status=MessageState.FAILED, why=why))
+    back = replace(message, status=MessageState.QUEUED, enters=0, run="", posted=False)
     return Verdict("the run it was typed into is gone", memory=advance(case.memory, back))
 
 
 def _finish(case: Case, message: Message) -> Verdict:
     memory: AgentMemory = advance(case.memory, message)
-    event = EventType.MESSAGE_CONFIRMED if message.status is Status.CONFIRMED else EventType.MESSAGE_FAILED
+    event = (
+        EventType.MESSAGE_CONFIRMED if message.status is MessageState.CONFIRMED else EventType.MESSAGE_FAILED
+    )
     reason = f"{message.kind} {message.id}: {message.why}"
     return Verdict(
         reason, memory=memory, wake_at=case.now.steady, events=((event, reason),), finished=(message,)

@@ -13,7 +13,7 @@ from fleet.core.memory import Message
 from fleet.core.rules.outbox import PASSED, queue, tail_of
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, MessageKind
 
 
 def waiting(case: Case) -> Verdict | None:
@@ -44,7 +44,7 @@ def waiting(case: Case) -> Verdict | None:
     if memory.marker_woken != marker.until and case.watched:
         woken = replace(memory, marker_woken=marker.until)
         message = Message(
-            f"marker-{marker.until:.0f}", "marker", PASSED, tail=tail_of(PASSED), queued=now.steady
+            f"marker-{marker.until:.0f}", MessageKind.MARKER, PASSED, tail=tail_of(PASSED), queued=now.steady
         )
         return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)
     return None

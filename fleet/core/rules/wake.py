@@ -8,6 +8,7 @@ from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
 from fleet.core.model import AgentSpec
 from fleet.core.rules.outbox import queue
+from fleet.core.words import MessageKind
 
 
 def wake(case: Case) -> Verdict | None:
@@ -18,6 +19,8 @@ def wake(case: Case) -> Verdict | None:
     due = memory.woke + agent.wake.interval
     if now < due:
         return Verdict(f"next wake in {due - now:.0f} s", wake_at=due)
-    message = Message(f"wake-{agent.name}-{now:.0f}", "wake", file=agent.wake.prompt_file, queued=now)
+    message = Message(
+        f"wake-{agent.name}-{now:.0f}", MessageKind.WAKE, file=agent.wake.prompt_file, queued=now
+    )
     woken = replace(memory, woke=now)
     return Verdict("a wake is due", memory=queue(woken, message), wake_at=now)
