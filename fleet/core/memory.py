@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fleet.core.seen import PaneRef
-from fleet.core.words import MessageKind, MessageState, PingAbout
+from fleet.core.words import MessageKind, MessageState, PingAbout, StopStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Stopping:
     ref: PaneRef | None
     run: str
     pid: int
-    step: int = 0  # 0 ask, 1 asked (TERM), 2 forced (KILL), 3 removed, 4 done
+    stage: StopStage = StopStage.BEGUN
     at: float = 0.0
     clear: int = 0  # how many sweeps in a row found nobody
 

@@ -47,6 +47,15 @@ class PingAbout(StrEnum):
     GATE = "gate"
 
 
+class StopStage(StrEnum):
+    """How far a stop got."""
+
+    BEGUN = "begun"  # nothing has been sent yet
+    ASKED = "asked"  # SIGTERM
+    FORCED = "forced"  # SIGKILL
+    REMOVED = "removed"  # the session is being taken away
+
+
 class EventType(StrEnum):
     """Everything that can have happened. Past tense: an event is a fact."""
 

@@ -29,7 +29,7 @@ from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
 from fleet.core.state import EDGES, Detail, State
-from fleet.core.words import EventType, MessageKind, MessageState, PingAbout
+from fleet.core.words import EventType, MessageKind, MessageState, PingAbout, StopStage
 from tests.unit.cases import (
     AGENT,
     BACKEND,
@@ -116,24 +116,29 @@ def test_unwatched(look, words):
 # --- stopping --------------------------------------------------------------------------------------
 
 
-def stop(step=1, ago=1.0, clear=0, planned=True):
-    return Stopping("because", planned, PANE.ref, "run1", 100, step=step, at=NOW.steady - ago, clear=clear)
+BEGUN, ASKED, FORCED, REMOVED = StopStage
+
+
+def stop(stage=ASKED, ago=1.0, clear=0, planned=True):
+    return Stopping("because", planned, PANE.ref, "run1", 100, stage, at=NOW.steady - ago, clear=clear)
 
 
 @pytest.mark.parametrize(
     ("state", "look", "action", "words"),
     [
         pytest.param(None, seen(), None, None, id="nothing-to-stop"),
-        pytest.param(stop(0, 0), seen(survivors=3), Signal, "stopping", id="ask-first"),
-        pytest.param(stop(1, 1), seen(survivors=2), None, "waiting for 2", id="wait"),
-        pytest.param(stop(1, 11), seen(survivors=2), Signal, "forcing 2", id="force-after-ten-seconds"),
-        pytest.param(stop(2, 6), seen(survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"),
-        pytest.param(stop(1, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
-        pytest.param(stop(1, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),
+        pytest.param(stop(BEGUN, 0), seen(survivors=3), Signal, "stopping", id="ask-first"),
+        pytest.param(stop(ASKED, 1), seen(survivors=2), None, "waiting for 2", id="wait"),
+        pytest.param(stop(ASKED, 11), seen(survivors=2), Signal, "forcing 2", id="force-after-ten-seconds"),
         pytest.param(
-            stop(1, 1, clear=1), seen(survivors=0, pane=dead()), Remove, "session away", id="then-remove"
+            stop(FORCED, 6), seen(survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"
         ),
-        pytest.param(stop(3, 1, clear=1), seen(survivors=0, pane=None), None, "stopped", id="done"),
+        pytest.param(stop(ASKED, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
+        pytest.param(stop(ASKED, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),
+        pytest.param(
+            stop(ASKED, 1, clear=1), seen(survivors=0, pane=dead()), Remove, "session away", id="then-remove"
+        ),
+        pytest.param(stop(REMOVED, 1, clear=1), seen(survivors=0, pane=None), None, "stopped", id="done"),
     ],
 )
 def test_stopping(state, look, action, words):
@@ -141,14 +146,14 @@ def test_stopping(state, look, action, words):
 
 
 def test_a_stop_escalates_from_term_to_kill_and_never_the_other_way():
-    first = stopping(case(replace(READY, stopping=stop(0, 0)), seen=seen(survivors=1)))
-    second = stopping(case(replace(READY, stopping=stop(1, 11)), seen=seen(survivors=1)))
+    first = stopping(case(replace(READY, stopping=stop(BEGUN, 0)), seen=seen(survivors=1)))
+    second = stopping(case(replace(READY, stopping=stop(ASKED, 11)), seen=seen(survivors=1)))
     assert first.action.signum == signal.SIGTERM
     assert second.action.signum == signal.SIGKILL
 
 
 def test_a_finished_stop_is_forgotten():
-    verdict = stopping(case(replace(READY, stopping=stop(3, 1)), seen=seen(survivors=0, pane=None)))
+    verdict = stopping(case(replace(READY, stopping=stop(REMOVED, 1)), seen=seen(survivors=0, pane=None)))
     assert verdict.memory.stopping is None
 
 

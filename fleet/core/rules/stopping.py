@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from typing import assert_never
 
 from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Stopping
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, StopStage
 
 TERM_WAIT_S = 10.0
 KILL_WAIT_S = 5.0
 POLL_S = 0.25
-FORCED, REMOVED = 2, 3  # steps
 
 
 def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = None) -> Verdict:
@@ -28,7 +28,7 @@ def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = No
     pid = memory.run.pid if memory.run else 0
     if pane is not None:
         pid = pane.ref.pid
-    stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, step=0, at=case.now.steady)
+    stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, at=case.now.steady)
     events = ((event, cause),) if event else ()
     step = _step(replace_memory(case, stop), stop)
     return replace(step, events=(*events, *step.events))
@@ -46,50 +46,61 @@ def replace_memory(case: Case, stop: Stopping | None) -> Case:
 
 
 def _step(case: Case, stop: Stopping) -> Verdict:
-    now, pane = case.now.steady, case.seen.pane
-    name = case.agent.name
-    left = case.seen.survivors
-    alive = pane is not None and not pane.dead
-    if stop.step == 0:
-        if left == 0 and not alive:
-            return _remove_or_done(case, stop)
-        act = Signal(name, stop.run, stop.pid, int(signal.SIGTERM), stop.cause)
-        return _hold(case, replace(stop, step=1, at=now), f"stopping: {stop.cause}", act)
-    if left is None:
+    now, pane, left = case.now.steady, case.seen.pane, case.seen.survivors
+    if left is None and stop.stage is not StopStage.BEGUN:
         return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
-    if left == 0 and not alive:
-        if stop.clear == 0 and stop.step < REMOVED and stop.planned:
-            return _hold(
-                case, replace(stop, clear=1, at=now), "stopping: nobody left, looking once more", wait=POLL_S
-            )
-        return _remove_or_done(case, stop)
+    if left == 0 and (pane is None or pane.dead):
+        return _emptied(case, stop)
     waited = now - stop.at
-    if stop.step == 1 and waited >= TERM_WAIT_S:
-        act = Signal(name, stop.run, stop.pid, int(signal.SIGKILL), f"{stop.cause}; {left} ignored SIGTERM")
-        return _hold(case, replace(stop, step=2, at=now), f"forcing {left} processes", act)
-    if stop.step >= FORCED and waited >= KILL_WAIT_S:
-        act = Signal(name, stop.run, stop.pid, int(signal.SIGKILL), f"{left} survived SIGKILL")
-        stopped = replace(stop, step=2, at=now)
-        verdict = _hold(case, stopped, f"{left} processes survive SIGKILL; they block a new start", act)
-        return replace(verdict, events=((EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
-    return _hold(case, stop, f"stopping: waiting for {left} processes", wait=POLL_S)
+    match stop.stage:
+        case StopStage.BEGUN:
+            asked = replace(stop, stage=StopStage.ASKED, at=now)
+            return _hold(
+                case, asked, f"stopping: {stop.cause}", _signal(case, stop, signal.SIGTERM, stop.cause)
+            )
+        case StopStage.ASKED if waited >= TERM_WAIT_S:
+            forced = replace(stop, stage=StopStage.FORCED, at=now)
+            act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
+            return _hold(case, forced, f"forcing {left} processes", act)
+        case StopStage.FORCED | StopStage.REMOVED if waited >= KILL_WAIT_S:
+            forced = replace(stop, stage=StopStage.FORCED, at=now)
+            act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
+            verdict = _hold(case, forced, f"{left} processes survive SIGKILL; they block a new start", act)
+            return replace(verdict, events=((EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
+        case StopStage.ASKED | StopStage.FORCED | StopStage.REMOVED:
+            return _hold(case, stop, f"stopping: waiting for {left} processes")
+        case _:
+            assert_never(stop.stage)
+
+
+def _signal(case: Case, stop: Stopping, signum: signal.Signals, cause: str) -> Signal:
+    return Signal(case.agent.name, stop.run, stop.pid, int(signum), cause)
+
+
+def _emptied(case: Case, stop: Stopping) -> Verdict:
+    """Nobody is left. After a signal of a planned stop one more look has to say so."""
+    signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
+    if signalled and stop.clear == 0 and stop.planned:
+        seen_once = replace(stop, clear=1, at=case.now.steady)
+        return _hold(case, seen_once, "stopping: nobody left, looking once more")
+    return _remove_or_done(case, stop)
 
 
 def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
     pane = case.seen.pane
     if pane is not None and pane.ref.run == stop.run:
         act = Remove(case.agent.name, pane.ref, stop.cause)
-        return _hold(case, replace(stop, step=3, at=case.now.steady), "taking the session away", act)
+        return _hold(
+            case, replace(stop, stage=StopStage.REMOVED, at=case.now.steady), "taking the session away", act
+        )
     memory = replace(case.memory, stopping=None)
     return Verdict(
         f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady
     )
 
 
-def _hold(
-    case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None, wait: float = POLL_S
-) -> Verdict:
+def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
     memory = replace(case.memory, stopping=stop)
     return Verdict(
-        reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.steady + wait
+        reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.steady + POLL_S
     )
