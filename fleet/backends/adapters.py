@@ -20,7 +20,7 @@ from enum import StrEnum
 from fleet.backends import claude_signals, codex_signals, opencode_signals
 from fleet.backends.facts import Facts, Heading, Reach, Source
 from fleet.core.model import Backend
-from fleet.core.seen import Signal
+from fleet.core.seen import Report
 
 __all__ = ["ADAPTERS", "Adapter", "Facts", "Heading", "Reach", "Source", "notify", "settings", "wanted"]
 
@@ -41,7 +41,7 @@ class Adapter:
     """One structured source."""
 
     sources: Callable[[Backend, Facts], tuple[Source, ...]]
-    signals: Callable[[Heading, bytes], list[Signal]]
+    signals: Callable[[Heading, bytes], list[Report]]
     claims: Callable[[bytes, Facts], str] | None = None
     settings: Callable[[], Mapping[str, object]] | None = None
     notify: Callable[[str], list[str]] | None = None

@@ -17,7 +17,8 @@ from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, So
 from fleet.backends.jsonl import as_object, instant, objects
 from fleet.backends.screen import judge_notice
 from fleet.core.model import Backend
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
+from fleet.core.words import Witness
 
 # Must print nothing: what a prompt hook prints is put into the conversation.
 HOOK = (
@@ -30,14 +31,14 @@ EVENTS = (
 )  # fmt: skip
 
 _KIND_OF_ERROR = {
-    "authentication_failed": SignalKind.AUTH_FAILED,
-    "oauth_org_not_allowed": SignalKind.AUTH_FAILED,
+    "authentication_failed": ReportKind.AUTH_FAILED,
+    "oauth_org_not_allowed": ReportKind.AUTH_FAILED,
 }
 _KIND_OF_STATUS = {
-    "busy": SignalKind.TURN_BEGAN,
-    "idle": SignalKind.TURN_ENDED,
-    "shell": SignalKind.TURN_ENDED,
-    "waiting": SignalKind.ASKED,
+    "busy": ReportKind.TURN_BEGAN,
+    "idle": ReportKind.TURN_ENDED,
+    "shell": ReportKind.TURN_ENDED,
+    "waiting": ReportKind.ASKED,
 }
 
 
@@ -82,7 +83,7 @@ def transcript(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
 # --- what it says -----------------------------------------------------------------------------------------
 
 
-def from_hook(heading: Heading, data: bytes) -> list[Signal]:
+def from_hook(heading: Heading, data: bytes) -> list[Report]:
     """One hook's input. It carries no time: the file's own is taken."""
     event = as_object(data)
     text = str(event.get("prompt") or event.get("last_assistant_message") or event.get("message") or "")[
@@ -90,34 +91,34 @@ def from_hook(heading: Heading, data: bytes) -> list[Signal]:
     ]
     session = str(event.get("session_id") or "")
 
-    def signal(kind: SignalKind, words: str = "", until: float | None = None) -> Signal:
-        return Signal(kind, heading.at, "hook", session, until, words)
+    def signal(kind: ReportKind, words: str = "", until: float | None = None) -> Report:
+        return Report(kind, heading.at, Witness.HOOK, session, until, words)
 
     match event.get("hook_event_name"):
         case "SessionStart":
-            said = [signal(SignalKind.SESSION, str(event.get("transcript_path") or ""))]
-            return [*said, signal(SignalKind.MODEL, str(event["model"]))] if event.get("model") else said
+            said = [signal(ReportKind.SESSION, str(event.get("transcript_path") or ""))]
+            return [*said, signal(ReportKind.MODEL, str(event["model"]))] if event.get("model") else said
         case "UserPromptSubmit":
-            return [signal(SignalKind.PROMPT_TAKEN, text)]
+            return [signal(ReportKind.PROMPT_TAKEN, text)]
         case "PermissionRequest":
-            return [signal(SignalKind.ASKED, str(event.get("tool_name") or "permission"))]
+            return [signal(ReportKind.ASKED, str(event.get("tool_name") or "permission"))]
         case "Notification" if event.get("notification_type") == "permission_prompt":
-            return [signal(SignalKind.ASKED, text)]
+            return [signal(ReportKind.ASKED, text)]
         case "PreCompact":
-            return [signal(SignalKind.TURN_BEGAN, "compacting")]
+            return [signal(ReportKind.TURN_BEGAN, "compacting")]
         case "Stop":
-            return [signal(SignalKind.TURN_ENDED), signal(SignalKind.ANSWERED)]
+            return [signal(ReportKind.TURN_ENDED), signal(ReportKind.ANSWERED)]
         case "PostCompact":
-            return [signal(SignalKind.TURN_ENDED)]
+            return [signal(ReportKind.TURN_ENDED)]
         case "StopFailure":
             kind, until = _failure(heading, str(event.get("error") or ""), text, heading.at)
             return [signal(kind, text, until)]
         case "SessionEnd":
-            return [signal(SignalKind.EXITED, str(event.get("reason") or ""))]
+            return [signal(ReportKind.EXITED, str(event.get("reason") or ""))]
     return []
 
 
-def from_registry(heading: Heading, data: bytes) -> list[Signal]:
+def from_registry(heading: Heading, data: bytes) -> list[Report]:
     """The level. A file left behind by a killed process, or one of another process, says nothing."""
     entry = as_object(data)
     started = dict(heading.facts.processes).get(entry.get("pid", 0))
@@ -125,16 +126,16 @@ def from_registry(heading: Heading, data: bytes) -> list[Signal]:
         return []
     session = str(entry.get("sessionId") or "")
     at = float(entry.get("statusUpdatedAt") or 0) / 1000
-    said = [Signal(SignalKind.SESSION, float(entry.get("startedAt") or 0) / 1000, "registry", session)]
+    said = [Report(ReportKind.SESSION, float(entry.get("startedAt") or 0) / 1000, Witness.REGISTRY, session)]
     kind = _KIND_OF_STATUS.get(str(entry.get("status")))
     if kind and at:
-        said.append(Signal(kind, at, "registry", session, text=str(entry.get("waitingFor") or "")))
+        said.append(Report(kind, at, Witness.REGISTRY, session, text=str(entry.get("waitingFor") or "")))
     return said
 
 
-def from_transcript(heading: Heading, data: bytes) -> list[Signal]:
+def from_transcript(heading: Heading, data: bytes) -> list[Report]:
     """What new lines of a transcript say. Sub-agents' lines are not the agent's own turns."""
-    said: list[Signal] = []
+    said: list[Report] = []
     for record in objects(data):
         at = instant(record.get("timestamp"))
         if at is not None and not record.get("isSidechain"):
@@ -142,38 +143,40 @@ def from_transcript(heading: Heading, data: bytes) -> list[Signal]:
     return said
 
 
-def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session: str) -> list[Signal]:
+def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session: str) -> list[Report]:
     message = record.get("message") or {}
     if record.get("type") == "queue-operation" and record.get("operation") == "enqueue":
         words = str(record.get("content") or "")
-        return [Signal(SignalKind.PROMPT_TAKEN, at, "transcript", session, text=words[:WORDS])]
+        return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, session, text=words[:WORDS])]
     if record.get("type") == "user" and not record.get("isMeta"):
         words = _words(message.get("content"))
         return (
-            [Signal(SignalKind.PROMPT_TAKEN, at, "transcript", session, text=words[:WORDS])] if words else []
+            [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, session, text=words[:WORDS])]
+            if words
+            else []
         )
     if record.get("type") == "system" and record.get("subtype") == "turn_duration":
-        return [Signal(SignalKind.TURN_ENDED, at, "transcript", session)]
+        return [Report(ReportKind.TURN_ENDED, at, Witness.TRANSCRIPT, session)]
     if record.get("type") != "assistant":
         return []
     if record.get("isApiErrorMessage"):
         words = _words(message.get("content"))
         kind, until = _failure(heading, str(record.get("error") or ""), words, at)
         quota = record.get("quotaLimits") or {}
-        exact = kind is SignalKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float)
+        exact = kind is ReportKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float)
         if exact:
             until = float(quota["resetsAt"])
-        return [Signal(kind, at, "transcript", session, until, words[:WORDS], exact)]
+        return [Report(kind, at, Witness.TRANSCRIPT, session, until, words[:WORDS], exact)]
     model = str(message.get("model") or "")
-    said = [Signal(SignalKind.MODEL, at, "transcript", session, text=model)] if model else []
+    said = [Report(ReportKind.MODEL, at, Witness.TRANSCRIPT, session, text=model)] if model else []
     ended = message.get("stop_reason") == "end_turn"
-    return [*said, Signal(SignalKind.ANSWERED, at, "transcript", session)] if ended else said
+    return [*said, Report(ReportKind.ANSWERED, at, Witness.TRANSCRIPT, session)] if ended else said
 
 
-def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[SignalKind, float | None]:
+def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[ReportKind, float | None]:
     """A usage limit, a refusal, a full context, or just an API error: the words decide, the code helps."""
     reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
-    kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, SignalKind.TURN_FAILED)
+    kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, ReportKind.TURN_FAILED)
     return kind, reading.until
 
 

@@ -18,7 +18,8 @@ from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, So
 from fleet.backends.jsonl import as_object, instant, objects
 from fleet.backends.screen import judge_notice
 from fleet.core.model import Backend
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
+from fleet.core.words import Witness
 
 # Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
 NOTIFY = (
@@ -78,51 +79,55 @@ def _string(value: bytes) -> str:
         return ""
 
 
-def from_rollout(heading: Heading, data: bytes) -> list[Signal]:
+def from_rollout(heading: Heading, data: bytes) -> list[Report]:
     """What new lines of a rollout say."""
-    said: list[Signal] = []
+    said: list[Report] = []
     resets: float | None = None
     for kind, payload, at in _events(data):
         if kind == "session_meta":
-            said.append(Signal(SignalKind.SESSION, at, "rollout", str(payload.get("id") or "")))
+            said.append(Report(ReportKind.SESSION, at, Witness.ROLLOUT, str(payload.get("id") or "")))
         elif kind == "turn_context" and payload.get("model"):
-            said.append(Signal(SignalKind.MODEL, at, "rollout", text=str(payload["model"])))
+            said.append(Report(ReportKind.MODEL, at, Witness.ROLLOUT, text=str(payload["model"])))
         elif kind == "event_msg":
             resets = _resets(payload) or resets
             said += _from_event(heading, payload, at, resets)
     return said
 
 
-def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: float | None) -> list[Signal]:
+def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: float | None) -> list[Report]:
     error = event.get("error")
     match event.get("type"):
         case "task_started" | "turn_started":
-            return [Signal(SignalKind.TURN_BEGAN, at, "rollout")]
+            return [Report(ReportKind.TURN_BEGAN, at, Witness.ROLLOUT)]
         case "task_complete" | "turn_complete" if not error:
-            ended = [Signal(SignalKind.TURN_ENDED, at, "rollout")]
-            answered = [Signal(SignalKind.ANSWERED, at, "rollout")] if event.get("last_agent_message") else []
+            ended = [Report(ReportKind.TURN_ENDED, at, Witness.ROLLOUT)]
+            answered = (
+                [Report(ReportKind.ANSWERED, at, Witness.ROLLOUT)] if event.get("last_agent_message") else []
+            )
             return ended + answered
         case "turn_aborted":
-            return [Signal(SignalKind.TURN_ENDED, at, "rollout", text=str(event.get("reason") or ""))]
+            return [Report(ReportKind.TURN_ENDED, at, Witness.ROLLOUT, text=str(event.get("reason") or ""))]
         case "task_complete" | "turn_complete" | "error":
             words = str((error if isinstance(error, dict) else event).get("message") or "")
             return [_failure(heading, words, at, resets)]
         case "user_message":
             return [
-                Signal(SignalKind.PROMPT_TAKEN, at, "rollout", text=str(event.get("message") or "")[:WORDS])
+                Report(
+                    ReportKind.PROMPT_TAKEN, at, Witness.ROLLOUT, text=str(event.get("message") or "")[:WORDS]
+                )
             ]
         case "item_completed" if (item := event.get("item") or {}).get("type") == "UserMessage":
             words = "\n".join(str(part.get("text", "")) for part in item.get("content") or [])
-            return [Signal(SignalKind.PROMPT_TAKEN, at, "rollout", text=words[:WORDS])]
+            return [Report(ReportKind.PROMPT_TAKEN, at, Witness.ROLLOUT, text=words[:WORDS])]
     return []
 
 
-def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Signal:
+def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Report:
     reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
-    kind = KIND_OF_STATE.get(reading.state, SignalKind.TURN_FAILED)
-    until = (resets or reading.until) if kind is SignalKind.LIMIT_HIT else None
-    exact = kind is SignalKind.LIMIT_HIT and resets is not None
-    return Signal(kind, at, "rollout", until=until, text=words[:WORDS], exact=exact)
+    kind = KIND_OF_STATE.get(reading.state, ReportKind.TURN_FAILED)
+    until = (resets or reading.until) if kind is ReportKind.LIMIT_HIT else None
+    exact = kind is ReportKind.LIMIT_HIT and resets is not None
+    return Report(kind, at, Witness.ROLLOUT, until=until, text=words[:WORDS], exact=exact)
 
 
 def _resets(event: Mapping[str, Any]) -> float | None:
@@ -136,13 +141,13 @@ def _resets(event: Mapping[str, Any]) -> float | None:
     return max(ends, default=None)
 
 
-def from_notify(heading: Heading, data: bytes) -> list[Signal]:
+def from_notify(heading: Heading, data: bytes) -> list[Report]:
     """One call of the notify program. Hidden threads notify too: only the agent's own is believed."""
     event = as_object(data)
     thread = str(event.get("thread-id") or "")
     if event.get("type") != "agent-turn-complete" or not thread or thread != heading.facts.conversation:
         return []
-    return [Signal(SignalKind.TURN_ENDED, heading.at, "notify", thread)]
+    return [Report(ReportKind.TURN_ENDED, heading.at, Witness.NOTIFY, thread)]
 
 
 def _born(thread: str) -> float | None:

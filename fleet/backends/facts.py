@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fleet.core.model import Backend
-from fleet.core.seen import ScreenState, SignalKind
+from fleet.core.seen import ReportKind, ScreenState
 
 WORDS = 500  # of a prompt or a message: enough to recognise it
 
 # A failed turn is one of these when the CLI's own words say so, and just a failure otherwise.
 KIND_OF_STATE = {
-    ScreenState.LIMITED: SignalKind.LIMIT_HIT,
-    ScreenState.AUTH: SignalKind.AUTH_FAILED,
-    ScreenState.CONTEXT: SignalKind.CONTEXT_FULL,
+    ScreenState.LIMITED: ReportKind.LIMIT_HIT,
+    ScreenState.AUTH: ReportKind.AUTH_FAILED,
+    ScreenState.CONTEXT: ReportKind.CONTEXT_FULL,
 }
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from fleet.backends.facts import WORDS, Facts, Heading, Reach, Source
 from fleet.core.model import Backend
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
+from fleet.core.words import Witness
 
 _REFUSED = {401, 403}
 
@@ -27,7 +28,7 @@ def pages(backend: Backend, facts: Facts) -> tuple[Source, ...]:
     return tuple(Source("server", Reach.PAGE, server + path) for path in paths)
 
 
-def from_page(heading: Heading, data: bytes) -> list[Signal]:
+def from_page(heading: Heading, data: bytes) -> list[Report]:
     """One page; what is not JSON of the expected form says nothing."""
     try:
         page = json.loads(data)
@@ -50,7 +51,7 @@ def _mine(facts: Facts, session: object) -> bool:
     return not facts.conversation or session == facts.conversation
 
 
-def _status(heading: Heading, page: Mapping[str, Any]) -> list[Signal]:
+def _status(heading: Heading, page: Mapping[str, Any]) -> list[Report]:
     said = []
     for session, status in page.items():
         if isinstance(status, dict) and _mine(heading.facts, session):
@@ -58,26 +59,28 @@ def _status(heading: Heading, page: Mapping[str, Any]) -> list[Signal]:
             if kind == "retry":
                 until = float(status.get("next") or 0) / 1000 or None
                 words = str(status.get("message") or "")[:WORDS]
-                said.append(Signal(SignalKind.RETRYING, heading.at, "server", session, until, words))
+                said.append(Report(ReportKind.RETRYING, heading.at, Witness.SERVER, session, until, words))
             elif kind == "busy":
-                said.append(Signal(SignalKind.TURN_BEGAN, heading.at, "server", session))
-    return said or [Signal(SignalKind.TURN_ENDED, heading.at, "server", heading.facts.conversation)]
+                said.append(Report(ReportKind.TURN_BEGAN, heading.at, Witness.SERVER, session))
+    return said or [Report(ReportKind.TURN_ENDED, heading.at, Witness.SERVER, heading.facts.conversation)]
 
 
-def _sessions(heading: Heading, rows: list[dict[str, Any]]) -> list[Signal]:
+def _sessions(heading: Heading, rows: list[dict[str, Any]]) -> list[Report]:
     """The newest conversation of this directory that began after the run did."""
     born = [(float((row.get("time") or {}).get("created") or 0) / 1000, str(row.get("id"))) for row in rows
             if row.get("directory") == heading.facts.dir and not row.get("parentID")]  # fmt: skip
     born = [(at, identity) for at, identity in born if at >= heading.facts.started]
-    return [Signal(SignalKind.SESSION, at, "server", identity) for at, identity in sorted(born)[-1:]]
+    return [Report(ReportKind.SESSION, at, Witness.SERVER, identity) for at, identity in sorted(born)[-1:]]
 
 
-def _asked(heading: Heading, row: Mapping[str, Any]) -> Signal:
+def _asked(heading: Heading, row: Mapping[str, Any]) -> Report:
     what = str(row.get("permission") or row.get("type") or row.get("title") or "a question")
-    return Signal(SignalKind.ASKED, heading.at, "server", str(row.get("sessionID") or ""), text=what[:WORDS])
+    return Report(
+        ReportKind.ASKED, heading.at, Witness.SERVER, str(row.get("sessionID") or ""), text=what[:WORDS]
+    )
 
 
-def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Signal]:
+def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Report]:
     session = str(info.get("sessionID") or "")
     times = info.get("time") or {}
     at = float(times.get("completed") or times.get("created") or 0) / 1000
@@ -85,21 +88,23 @@ def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Signal]:
         words = "\n".join(
             str(p.get("text", "")) for p in parts if isinstance(p, dict) and p.get("type") == "text"
         )
-        return [Signal(SignalKind.PROMPT_TAKEN, at, "server", session, text=words[:WORDS])]
+        return [Report(ReportKind.PROMPT_TAKEN, at, Witness.SERVER, session, text=words[:WORDS])]
     said = []
     if info.get("modelID"):
-        said.append(Signal(SignalKind.MODEL, at, "server", session, text=str(info["modelID"])))
+        said.append(Report(ReportKind.MODEL, at, Witness.SERVER, session, text=str(info["modelID"])))
     error = info.get("error")
     if times.get("completed") and info.get("finish") == "stop" and not error:
-        said.append(Signal(SignalKind.ANSWERED, at, "server", session))
+        said.append(Report(ReportKind.ANSWERED, at, Witness.SERVER, session))
     if isinstance(error, dict) and error.get("name") != "MessageAbortedError":
         detail = error.get("data") or {}
         refused = error.get("name") == "ProviderAuthError" or detail.get("statusCode") in _REFUSED
         full = error.get("name") == "ContextOverflowError"
-        kind = SignalKind.CONTEXT_FULL if full else SignalKind.TURN_FAILED
+        kind = ReportKind.CONTEXT_FULL if full else ReportKind.TURN_FAILED
         if refused:
-            kind = SignalKind.AUTH_FAILED
+            kind = ReportKind.AUTH_FAILED
         said.append(
-            Signal(kind, at, "server", session, text=str(detail.get("message") or error["name"])[:WORDS])
+            Report(
+                kind, at, Witness.SERVER, session, text=str(detail.get("message") or error["name"])[:WORDS]
+            )
         )
     return said

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.core.answers import RequestOutcome
+from fleet.core.words import RequestKind
 
 if TYPE_CHECKING:
     from fleet.world.operator import Operator
@@ -15,7 +16,7 @@ POLL_S = (0.05, 0.5)  # soon at first; who waits for minutes need not ask twenty
 
 
 def ask(
-    operator: Operator, kind: str, what: Mapping[str, Mapping[str, Any]], timeout: float
+    operator: Operator, kind: RequestKind, what: Mapping[str, Mapping[str, Any]], timeout: float
 ) -> dict[str, dict[str, Any]]:
     """One request an agent, with its arguments; name to receipt.
 
@@ -44,7 +45,7 @@ def ask(
                     "facts": {"outcome": str(RequestOutcome.NOT_IN_TIME)},
                 }
                 operator.house.requests.withdraw(number)
-                operator.house.requests.submit("withdraw", name, {"id": number})
+                operator.house.requests.submit(RequestKind.WITHDRAW, name, {"id": number})
         step.asked()
         step.wait()
     finally:
@@ -54,11 +55,12 @@ def ask(
 
 def pardon(operator: Operator, names: Collection[str], *, window: bool = True, budget: bool = False) -> None:
     """Forget tallies and verdicts; with `window` limit windows too, with `budget` the fleet's own tally."""
-    from fleet.world.asks import PARDON, RESET, forget
+    from fleet.world.asks import forget
 
     if operator.host.holder() is not None:
+        kind = RequestKind.RESET if window else RequestKind.PARDON
         for name in names:
-            operator.house.requests.submit(RESET if window else PARDON, name, {"budget": budget})
+            operator.house.requests.submit(kind, name, {"budget": budget})
         operator.host.nudge()
         return
     for name in names:

@@ -126,9 +126,9 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         rows.append(("processes", "process tree", _processes(seen.proc)))
     if seen.survivors:
         rows.append(("survivors", "process table", f"{seen.survivors} processes of this run still live"))
-    wanted = seen.intent.want or "nobody said"
-    if seen.intent.paused:
-        wanted += ", paused" + (f" until {_when(seen.intent.until)}" if seen.intent.until else "")
+    wanted = seen.wish.want or "nobody said"
+    if seen.wish.paused:
+        wanted += ", paused" + (f" until {_when(seen.wish.until)}" if seen.wish.until else "")
     rows.append(("wanted", "desired.json", wanted))
     rows.append(("environment", "run record", ORIGINS[memory.run.origin if memory.run else ""]))
     if memory.ready:

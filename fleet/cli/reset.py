@@ -26,6 +26,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     from fleet.cli.common import session_of
     from fleet.core.answers import RequestOutcome
     from fleet.core.model import WATCHDOG
+    from fleet.core.words import RequestKind
 
     fleet = io.desk.running(args, io, trust=True)
     for name in args.names:
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if operator.host.holder() is None:
         pardon(operator, names)
     else:
-        for name, receipt in ask(operator, "reset", {n: {} for n in names}, args.timeout).items():
+        for name, receipt in ask(operator, RequestKind.RESET, {n: {} for n in names}, args.timeout).items():
             if not receipt.get("ok"):
                 outcome = receipt.get("facts", {}).get("outcome", str(RequestOutcome.FAILED))
                 refused[name] = outcome, str(receipt.get("text", ""))

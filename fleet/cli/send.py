@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.common import Fail, Io, seconds
+from fleet.core.words import RequestKind
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
             n: {"ok": False, "text": f"it is down; `agents.py up {n}` first"} for n in gone if n not in live
         }
     asked = {name: {"text": text} for name, text in texts.items() if name not in receipts}
-    receipts |= ask(operator, "send", asked, args.timeout) if asked else {}
+    receipts |= ask(operator, RequestKind.SEND, asked, args.timeout) if asked else {}
     return _report(texts, receipts, io, as_json=args.json)
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fleet.config.keys import BY_SECTION
 from fleet.config.loop import build_loop
-from fleet.config.problems import KeyPath, Report
+from fleet.config.problems import Findings, KeyPath
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import (
@@ -39,7 +39,7 @@ class Build:
         self,
         document: dict[str, Any],
         path: str,
-        report: Report,
+        report: Findings,
         *,
         strict: bool,
         ground: bool,

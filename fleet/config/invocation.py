@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from fleet.config.problems import ConfigError, Problem, Report
+from fleet.config.problems import ConfigError, Findings, Problem
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import AgentSpec, Fleet
@@ -72,7 +72,7 @@ def _with_backend(fleet: Fleet, variable: str, name: str) -> Fleet:
     """The fleet with that backend in it; one that the file does not use may still be a shipped one."""
     if any(backend.name == name for backend in fleet.backends):
         return fleet
-    shipped = Backends({}, Reader(Report(), strict=False), None)
+    shipped = Backends({}, Reader(Findings(), strict=False), None)
     backend = shipped.get(name)
     if backend is None:
         known = shipped.known() | {backend.name for backend in fleet.backends}

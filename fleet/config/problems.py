@@ -50,7 +50,7 @@ class Finding(NamedTuple):
     hint: str = ""
 
 
-class Report:
+class Findings:
     """Collects findings while a file is read. A key is faulted once: what else it breaks is no news."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.config.keys import BY_SECTION
-from fleet.config.problems import ConfigError, KeyPath, Problem, Report, spell
+from fleet.config.problems import ConfigError, Findings, KeyPath, Problem, spell
 from fleet.config.reader import DEFAULTS, Reader
 from fleet.config.schema import NAME
 from fleet.core.model import Backend, Dialog, Pattern, TextRule
@@ -142,7 +142,7 @@ class Backends:
 
 def profile_values(name: str, raw: dict[str, Any]) -> dict[str, Any]:
     """A shipped profile in normal form. A fault in it is ours, and is reported as such."""
-    report = Report()
+    report = Findings()
     given = _given(raw, (), Reader(report, strict=True, trusted=True))
     if report.errors:
         path = os.path.join(SHIPPED, f"{name}.toml")

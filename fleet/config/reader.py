@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.config import schema
 from fleet.config.keys import BY_SECTION, SECTIONS
-from fleet.config.problems import KeyPath, Report
+from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import REQUIRED, Key, Type, Wrong
 from fleet.core.text import closest, did_you_mean
 
@@ -39,7 +39,7 @@ class Reader:
     A shipped profile is trusted: its checks are tests of ours, not work for every start.
     """
 
-    def __init__(self, report: Report, *, strict: bool, trusted: bool = False) -> None:
+    def __init__(self, report: Findings, *, strict: bool, trusted: bool = False) -> None:
         self.report = report
         self._odd = report.error if strict else report.warn
         self._trusted = trusted

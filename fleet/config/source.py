@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.config import toml
 from fleet.config.build import Build
-from fleet.config.problems import ConfigError, Problem, Report, placed
+from fleet.config.problems import ConfigError, Findings, Problem, placed
 from fleet.core.model import Fleet
 
 FILE_NAME = "agents.toml"
@@ -74,7 +74,7 @@ def parse(
 ) -> Fleet:
     """The same for a text that was already read; `profiles` stand in for the shipped ones."""
     document, text = toml.read(text, path)
-    report = Report()
+    report = Findings()
     build = Build(document, path, report, strict=strict, ground=ground, is_file=is_file, profiles=profiles)
     fleet = build.fleet()
     lines = toml.Lines(text, document)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from fleet.core.words import RequestKind
+
 
 class RequestOutcome(StrEnum):
     """How a request ended. Only DONE is success."""
@@ -16,17 +18,16 @@ class RequestOutcome(StrEnum):
     NOT_IN_TIME = "not_in_time"  # the watchdog did not answer; the request was taken back
 
 
-# kind of request: may a service be asked, too?
-KINDS = {"send": False, "withdraw": False, "reset": True, "pardon": True}
+OF_SERVICES = frozenset({RequestKind.RESET, RequestKind.PARDON})  # what a service may be asked, too
 
 
 def admitted(kind: str, *, agent: bool, service: bool) -> RequestOutcome:
-    """DONE when it may be tried, else why not."""
-    if kind not in KINDS:
+    """DONE when it may be tried, else why not. `kind` comes from a file: another version may have asked."""
+    if kind not in set(RequestKind):
         return RequestOutcome.UNKNOWN_REQUEST
     if not agent and not service:
         return RequestOutcome.NO_SUCH_NAME
-    return RequestOutcome.DONE if agent or KINDS[kind] else RequestOutcome.NOT_AN_AGENT
+    return RequestOutcome.DONE if agent or kind in OF_SERVICES else RequestOutcome.NOT_AN_AGENT
 
 
 def refusal(outcome: RequestOutcome, kind: str, name: str) -> str:

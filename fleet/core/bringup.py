@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from fleet.core.desired import Entry
+from fleet.core.desired import Desire
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.seen import PaneView
@@ -21,7 +21,7 @@ class Left(StrEnum):
 
 def left_as_it_is(
     spec: AgentSpec | ServiceSpec,
-    entry: Entry | None,
+    entry: Desire | None,
     pane: PaneView | None,
     run: Run | None,
     memory: AgentMemory,

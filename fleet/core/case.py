@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.core.actions import Action
+from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
 from fleet.core.seen import PaneView, Posted, Reading
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,10 @@ class ProcView:
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class Wish:
     """What the operator wants of this agent."""
 
-    want: str = ""  # up, down or nothing said
+    want: Want | None = None  # None: nothing was said
     paused: bool = False
     frozen: bool = False
     held_by: str = ""  # a verb at work on it right now
@@ -46,11 +47,11 @@ class AgentSeen:
     proc: ProcView = ProcView()
     survivors: int | None = None  # processes of the run still alive; None: not counted
     left: str = ""  # without a pane: the run they belong to, if not the one we saw last
-    intent: Intent = Intent()
+    wish: Wish = Wish()
     working: bool | None = None  # what a structured source says; None: none speaks
     answered: bool = False  # it says that the model itself ended the last turn
     heard_at: float = 0.0  # wall: when it said so
-    heard_from: str = ""
+    heard_from: Witness | None = None
     model: str = ""  # which model really answers, where a source tells
     asked: str = ""  # a structured source says a question is open
     limit: Limit | None = None  # a structured source reported a limit

@@ -34,7 +34,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Desire:
     """One agent or service."""
 
     want: Want = Want.UP
@@ -57,7 +57,7 @@ class Desired:
     """All entries, and how often they changed."""
 
     generation: int = 0
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, Desire] = field(default_factory=dict)
 
     def wants_up(self, name: str) -> bool:
         """Whether the watchdog may bring it back."""
@@ -68,7 +68,7 @@ class Desired:
         """A new generation in which these names have these values; other values stay."""
         new = dict(self.entries)
         for name in names:
-            entry = replace(new.get(name, Entry()), **changes)
+            entry = replace(new.get(name, Desire()), **changes)
             new[name] = entry if entry.paused or entry.frozen else replace(entry, until=0.0)
         return Desired(self.generation + 1, new)
 
@@ -95,7 +95,7 @@ class Desired:
             raise ValueError(f"not a record of what is desired: {error!r}") from error
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Desire) -> dict[str, Any]:
     """Only what differs from a plain `up`."""
     made: dict[str, Any] = {"want": entry.want.value}
     made |= {key: True for key in ("paused", "frozen") if getattr(entry, key)}
@@ -107,9 +107,9 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     return made
 
 
-def _entry(data: Mapping[str, Any]) -> Entry:
+def _entry(data: Mapping[str, Any]) -> Desire:
     hold = data.get("hold")
-    return Entry(
+    return Desire(
         want=Want(data["want"]),
         paused=bool(data.get("paused")),
         frozen=bool(data.get("frozen")),

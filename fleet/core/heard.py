@@ -9,23 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
+from fleet.core.words import Witness
 
 PROMPTS = 16  # that are remembered: several may arrive between two looks
 SAME_S = 30.0  # two sources that report a limit within this time speak of the same one
 
 _WORKS = {
-    SignalKind.TURN_BEGAN: True,
-    SignalKind.PROMPT_TAKEN: True,
-    SignalKind.RETRYING: True,
-    SignalKind.ASKED: True,
-    SignalKind.TURN_ENDED: False,
-    SignalKind.TURN_FAILED: False,
-    SignalKind.LIMIT_HIT: False,
-    SignalKind.AUTH_FAILED: False,
-    SignalKind.CONTEXT_FULL: False,
+    ReportKind.TURN_BEGAN: True,
+    ReportKind.PROMPT_TAKEN: True,
+    ReportKind.RETRYING: True,
+    ReportKind.ASKED: True,
+    ReportKind.TURN_ENDED: False,
+    ReportKind.TURN_FAILED: False,
+    ReportKind.LIMIT_HIT: False,
+    ReportKind.AUTH_FAILED: False,
+    ReportKind.CONTEXT_FULL: False,
 }
-_SAME_TURN = frozenset({SignalKind.TURN_ENDED, SignalKind.ASKED})  # these say nothing of how a turn went
+_SAME_TURN = frozenset({ReportKind.TURN_ENDED, ReportKind.ASKED})  # these say nothing of how a turn went
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,11 @@ class Heard:
 
     working: bool | None = None  # None: nobody spoke of it
     at: float = 0.0  # of `working`
-    source: str = ""  # who said so
+    source: Witness | None = None  # who said so
     asked: str = ""  # a question is open
     answered: float = 0.0  # the model itself ended a turn
     troubled: float = 0.0  # a turn began, or ended in anything else
-    limit: Signal | None = None  # the last turn ended in a usage limit
+    limit: Report | None = None  # the last turn ended in a usage limit
     auth: str = ""  # the last turn ended because the credentials were refused
     receipt: float = 0.0
     prompt: str = ""  # the beginning of the prompt that arrived then
@@ -54,28 +55,28 @@ class Heard:
         return 0.0 < self.troubled <= self.answered
 
 
-def fold(heard: Heard, signals: Iterable[Signal]) -> Heard:
+def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
     """What is known after these signals too."""
     for signal in sorted(signals, key=lambda s: s.at):
         heard = _one(heard, signal)
     return heard
 
 
-def _one(heard: Heard, signal: Signal) -> Heard:
+def _one(heard: Heard, signal: Report) -> Heard:
     kind, at = signal.kind, signal.at
-    if signal.session_id and at >= heard.conversation_at and kind is not SignalKind.EXITED:
+    if signal.session_id and at >= heard.conversation_at and kind is not ReportKind.EXITED:
         heard = replace(heard, conversation=signal.session_id, conversation_at=at)
-    if kind is SignalKind.MODEL and at >= heard.model_at:
+    if kind is ReportKind.MODEL and at >= heard.model_at:
         return replace(heard, model=signal.text, model_at=at)
-    if kind is SignalKind.PROMPT_TAKEN:
+    if kind is ReportKind.PROMPT_TAKEN:
         heard = replace(heard, prompts=(*heard.prompts, (at, signal.text))[-PROMPTS:])
         if at > heard.receipt:
             heard = replace(heard, receipt=at, prompt=signal.text)
-    if kind is SignalKind.LIMIT_HIT and heard.limit is not None:
+    if kind is ReportKind.LIMIT_HIT and heard.limit is not None:
         signal = _more_exact(heard.limit, signal)
         if at < heard.at and signal.at == heard.limit.at:
             return replace(heard, limit=signal)
-    if kind is SignalKind.ANSWERED:
+    if kind is ReportKind.ANSWERED:
         return replace(heard, answered=max(at, heard.answered))
     if kind not in _SAME_TURN and at > heard.troubled and kind in _WORKS:
         heard = replace(heard, troubled=at)
@@ -87,13 +88,13 @@ def _one(heard: Heard, signal: Signal) -> Heard:
         working=works,
         at=at,
         source=signal.source,
-        asked=(signal.text or "a question") if kind is SignalKind.ASKED else "",
-        limit=signal if kind is SignalKind.LIMIT_HIT else _unless_turned(heard.limit, kind),
-        auth=(signal.text or "authentication failed") if kind is SignalKind.AUTH_FAILED else "",
+        asked=(signal.text or "a question") if kind is ReportKind.ASKED else "",
+        limit=signal if kind is ReportKind.LIMIT_HIT else _unless_turned(heard.limit, kind),
+        auth=(signal.text or "authentication failed") if kind is ReportKind.AUTH_FAILED else "",
     )
 
 
-def _more_exact(known: Signal, told: Signal) -> Signal:
+def _more_exact(known: Report, told: Report) -> Report:
     """A banner drops the seconds, and often the zone: where a source has the number itself, that counts."""
     if known.exact == told.exact or abs(known.at - told.at) > SAME_S:
         return told
@@ -101,6 +102,6 @@ def _more_exact(known: Signal, told: Signal) -> Signal:
     return replace(newer, until=number.until, exact=True)
 
 
-def _unless_turned(limit: Signal | None, kind: SignalKind) -> Signal | None:
+def _unless_turned(limit: Report | None, kind: ReportKind) -> Report | None:
     """A turn's end after its limit is the same turn, and so is the limit's own menu; the rest is another."""
     return limit if kind in _SAME_TURN else None

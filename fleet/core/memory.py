@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fleet.core.seen import PaneRef
-from fleet.core.words import MessageKind, MessageState, PingAbout, StopStage
+from fleet.core.words import MessageKind, MessageState, PingAbout, StopStage, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Limit:
     since: float  # wall
     until: float  # wall
     line: str = ""
-    source: str = "screen"
+    source: Witness = Witness.SCREEN
     parsed: bool = True
     probes: int = 0
     probed: float = 0.0  # steady time of the last probe, 0 before the first

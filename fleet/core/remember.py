@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fleet.core import budget
 from fleet.core.case import Case
+from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Message, Run
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.seen import PaneView, Reading, ScreenState
@@ -141,7 +142,7 @@ def _requeue(message: Message, run: str) -> Message:
 
 def _was_left_alone(case: Case) -> bool:
     """Was it paused until this look? How long it kept still then is nobody's business."""
-    want = case.seen.intent
+    want = case.seen.wish
     return case.memory.detail in {Detail.PAUSED, Detail.FROZEN} and not (want.paused or want.frozen)
 
 
@@ -263,7 +264,7 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
         return replace(memory, state=str(ScreenState.DEAD), still_since=case.now.steady, state_looks=1)
     how = _how(pane)
     stop = memory.stopping
-    ours = stop.planned if stop else seen.intent.want != "up" or bool(seen.intent.held_by)
+    ours = stop.planned if stop else seen.wish.want is not Want.UP or bool(seen.wish.held_by)
     ready = memory.ready
     if run != memory.seen_run:  # never seen alive, so never ready, unless that was long ago
         ready = case.now.steady if _began(memory, run, case) > BOOTED_S else 0.0
@@ -294,7 +295,7 @@ def _has_finished(case: Case, pane: PaneView | None) -> bool:
     """A task whose work is done; one that a person took down is not."""
     task = isinstance(case.agent, AgentSpec) and case.agent.kind == "task"
     clean = pane is not None and pane.exit_code == 0 and pane.exit_signal is None
-    return task and clean and case.memory.stopping is None and case.seen.intent.want == "up"
+    return task and clean and case.memory.stopping is None and case.seen.wish.want is Want.UP
 
 
 def _how(pane: PaneView | None) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fleet.core.words import Witness
+
 
 class ScreenState(StrEnum):
     """What a screen, or any other source, says the agent is doing."""
@@ -123,7 +125,7 @@ class Reading:
     content_hash: str = ""  # of the content lines without digits and spinners: the same means still
 
 
-class SignalKind(StrEnum):
+class ReportKind(StrEnum):
     """What a structured source can say."""
 
     SESSION = "session"  # conversation id became known
@@ -151,12 +153,12 @@ class Posted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class Report:
     """A dated fact from a structured source."""
 
-    kind: SignalKind
+    kind: ReportKind
     at: float  # wall clock of the fact, as the source dates it
-    source: str  # hook, registry, transcript, server, rollout
+    source: Witness
     session_id: str = ""
     until: float | None = None
     text: str = ""

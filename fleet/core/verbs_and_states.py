@@ -89,7 +89,7 @@ class Pane(StrEnum):
     LATER = "later"  # the watchdog starts it at the end of its window
 
 
-class Wish(StrEnum):
+class Wished(StrEnum):
     """What is wanted of it afterwards."""
 
     UP = "up"
@@ -128,7 +128,7 @@ class Fate:
 
     told: Told
     pane: Pane
-    wish: Wish
+    wish: Wished
     conversation: Conversation
     text: str
     tallies: Tallies = Tallies.NONE
@@ -171,25 +171,25 @@ def _row(up: Fate, up_name: Fate, restart_name: Fate, down_name: Fate, down: Fat
     return dict(zip(Verb, (up, up_name, restart_name, down_name, down), strict=True))
 
 
-_NEW = Fate(Told.STARTED, Pane.STARTED, Wish.UP, Conversation.NEW, "It is started.")
+_NEW = Fate(Told.STARTED, Pane.STARTED, Wished.UP, Conversation.NEW, "It is started.")
 _FORGIVEN = replace(
     _NEW,
     conversation=Conversation.CONTINUED,
     text="It is started at once, as if new.",
     tallies=Tallies.FORGOTTEN,
 )
-_RUNS = Fate(Told.RUNNING, Pane.KEPT, Wish.UP, Conversation.GOES_ON, "It is left as it is.")
+_RUNS = Fate(Told.RUNNING, Pane.KEPT, Wished.UP, Conversation.GOES_ON, "It is left as it is.")
 _REPLACED = Fate(
-    Told.STARTED, Pane.REPLACED, Wish.UP, Conversation.CONTINUED, "It is stopped and started again."
+    Told.STARTED, Pane.REPLACED, Wished.UP, Conversation.CONTINUED, "It is stopped and started again."
 )
 _ENDED = Fate(
-    Told.STOPPED, Pane.ENDED, Wish.DOWN, Conversation.KEPT, "It is stopped, and stays down until an `up`."
+    Told.STOPPED, Pane.ENDED, Wished.DOWN, Conversation.KEPT, "It is stopped, and stays down until an `up`."
 )
 _CLEARED = replace(_ENDED, text="Its dead session is taken away, and it stays down until an `up`.")
 _NOTHING = Fate(
-    Told.NOTHING, Pane.NONE, Wish.DOWN, Conversation.NONE, "There is nothing to stop. It stays down."
+    Told.NOTHING, Pane.NONE, Wished.DOWN, Conversation.NONE, "There is nothing to stop. It stays down."
 )
-_REFUSED = Fate(Told.REFUSED, Pane.KEPT, Wish.UP, Conversation.GOES_ON, "", code=2)
+_REFUSED = Fate(Told.REFUSED, Pane.KEPT, Wished.UP, Conversation.GOES_ON, "", code=2)
 
 _FAILED = _row(_FORGIVEN, _FORGIVEN, _FORGIVEN, _CLEARED, _CLEARED)
 _LIMITED = replace(_ENDED, window=Window.KEPT, text="It is stopped. Its window is kept.")
@@ -202,7 +202,7 @@ _LIMITED_NOW = replace(
 _THEIRS = Fate(
     Told.NOT_STARTED,
     Pane.KEPT,
-    Wish.UP,
+    Wished.UP,
     Conversation.NONE,
     "The session is left alone. The verb names the program in it and whose it is.",
     code=1,
@@ -210,14 +210,14 @@ _THEIRS = Fate(
 _LEFT_THEIRS = replace(
     _THEIRS,
     told=Told.NOTHING,
-    wish=Wish.DOWN,
+    wish=Wished.DOWN,
     code=0,
     text="The session is left alone and its owner is named. No agent of ours starts there.",
 )
 _HELD = Fate(
     Told.NOT_STARTED,
     Pane.NONE,
-    Wish.UP,
+    Wished.UP,
     Conversation.KEPT,
     "It is not started. The verb says why the loop is held and how a person sets its position.",
     Tallies.FORGOTTEN,
@@ -246,7 +246,7 @@ TABLE: Mapping[Situation, Mapping[Verb, Fate]] = {
         Fate(
             Told.LIMITED,
             Pane.LATER,
-            Wish.UP,
+            Wished.UP,
             Conversation.KEPT,
             "The verb says when its window ends. The watchdog starts it then.",
             Tallies.FORGOTTEN,
@@ -261,7 +261,7 @@ TABLE: Mapping[Situation, Mapping[Verb, Fate]] = {
         Fate(
             Told.PAUSED,
             Pane.NONE,
-            Wish.PAUSED,
+            Wished.PAUSED,
             Conversation.KEPT,
             "It stays paused. The verb says so.",
             Tallies.FORGOTTEN,
@@ -272,7 +272,9 @@ TABLE: Mapping[Situation, Mapping[Verb, Fate]] = {
         _CLEARED,
     ),
     Situation.FROZEN: _row(
-        Fate(Told.PAUSED, Pane.KEPT, Wish.FROZEN, Conversation.GOES_ON, "It stays frozen. The verb says so."),
+        Fate(
+            Told.PAUSED, Pane.KEPT, Wished.FROZEN, Conversation.GOES_ON, "It stays frozen. The verb says so."
+        ),
         replace(_RUNS, text="Its processes go on from where they were held."),
         _REPLACED,
         _ENDED,
@@ -282,7 +284,7 @@ TABLE: Mapping[Situation, Mapping[Verb, Fate]] = {
         Fate(
             Told.FINISHED,
             Pane.NONE,
-            Wish.UP,
+            Wished.UP,
             Conversation.NONE,
             "It stays finished. The verb says so, and that `up NAME` runs it again.",
             Tallies.FORGOTTEN,
@@ -366,7 +368,7 @@ AROUND_TABLE: Mapping[Around, Mapping[Verb, Fate]] = {
         replace(_UNWRITTEN, text="A watchdog would bring it back, so nothing is done. The verb says why."),
         replace(
             _ENDED,
-            wish=Wish.UP,
+            wish=Wished.UP,
             code=1,
             text="It is stopped, with the watchdog. The verb says that this could not be recorded.",
         ),

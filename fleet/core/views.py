@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.core.case import AgentSeen
+from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.state import Detail, State
@@ -78,7 +79,7 @@ def state_of(seen: AgentSeen, detail: Detail, memory: AgentMemory) -> State:
     pane = seen.pane
     if pane is not None and not pane.dead:
         return State.UNKNOWN if detail is Detail.UNKNOWN else State.RUNNING
-    if seen.intent.want != "up" or detail in QUIET:
+    if seen.wish.want is not Want.UP or detail in QUIET:
         return State.STOPPED
     return State.DEAD
 
@@ -99,7 +100,7 @@ def row(
     told = run if live else None  # what was started says more than what is declared
     until: float | None = memory.limit.until if memory.limit else None
     if detail in {Detail.PAUSED, Detail.FROZEN}:
-        until = seen.intent.until or None
+        until = seen.wish.until or None
     elif until is None and detail is Detail.WAITING:
         until = memory.marker
     return Row(
@@ -110,7 +111,7 @@ def row(
         model=(told and told.model) or agent.model if agent else "",
         watch=spec.watch,
         enabled=spec.enabled,
-        desired=seen.intent.want or "",
+        desired=str(seen.wish.want or ""),
         session=spec.session,
         state=str(state_of(seen, detail, memory)),
         detail=str(detail),

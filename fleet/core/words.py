@@ -47,6 +47,28 @@ class PingAbout(StrEnum):
     GATE = "gate"
 
 
+class Witness(StrEnum):
+    """Who said so: the source of a report, or of a usage window."""
+
+    SCREEN = "screen"
+    HOOK = "hook"
+    REGISTRY = "registry"
+    TRANSCRIPT = "transcript"
+    ROLLOUT = "rollout"
+    NOTIFY = "notify"
+    SERVER = "server"
+    OPERATOR = "operator"  # of a window that a person has ended
+
+
+class RequestKind(StrEnum):
+    """What a verb asks of the watchdog."""
+
+    SEND = "send"
+    WITHDRAW = "withdraw"  # a message that still waits
+    RESET = "reset"  # forget tallies, a FATAL verdict and the usage window
+    PARDON = "pardon"  # the same, with the usage window kept
+
+
 class StopStage(StrEnum):
     """How far a stop got."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.core.words import RequestKind
 from fleet.world.ports import Disk
 
 PENDING_MAX = 1000
@@ -44,14 +45,14 @@ class Requests:
         self.answered = f"{state_dir}/receipts"
         self._now = now
 
-    def submit(self, kind: str, agent: str, args: Mapping[str, Any] | None = None) -> str:
+    def submit(self, kind: RequestKind, agent: str, args: Mapping[str, Any] | None = None) -> str:
         """Ask; returns the id under which the receipt will appear."""
         self._disk.make_dir(self.asked)
         if len(self._ids(self.asked)) >= PENDING_MAX:
             raise RequestsFull(f"{PENDING_MAX} requests wait in {self.asked}: is the watchdog running?")
         now = self._now()
         request_id = f"{int(now * 1000):014d}-{os.urandom(4).hex()}"
-        body = {"kind": kind, "agent": agent, "args": dict(args or {}), "at": round(now, 3)}
+        body = {"kind": str(kind), "agent": agent, "args": dict(args or {}), "at": round(now, 3)}
         if len(json.dumps(body)) >= _CAP:
             raise RequestsFull(
                 f"a request holds less than {_CAP >> 10} KiB: put it into a file and name that"

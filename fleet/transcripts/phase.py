@@ -30,7 +30,7 @@ _DAYS_APART_S = 7 * 86_400.0
 _EARLIER = "earlier"
 
 
-class Store(Protocol):
+class Documents(Protocol):
     """Documents that survive us."""
 
     def load(self, name: str) -> dict[str, Any] | None: ...
@@ -60,7 +60,7 @@ class PhaseMeter:
 
     def __init__(
         self,
-        store: Store,
+        store: Documents,
         log: TokenLog,
         prices: Prices,
         *,

@@ -29,7 +29,7 @@ class Prices(Protocol):
     def cost(self, model: str, counts: Counts) -> float | None: ...
 
 
-class Disk(Protocol):
+class LogDisk(Protocol):
     """The two things a log needs of a file system; raises OSError as the system does."""
 
     def read(self, path: str, cap: int = 1 << 20) -> bytes: ...
@@ -61,7 +61,7 @@ class TokenLog:
 
     CAP = 64 << 20
 
-    def __init__(self, path: str, disk: Disk | None = None) -> None:
+    def __init__(self, path: str, disk: LogDisk | None = None) -> None:
         self.path = path
         self._disk = disk or PlainDisk()
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import assert_never
 
 from fleet.core.answers import RequestOutcome, admitted, refusal
 from fleet.core.evidence import dealt_with
 from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import Fleet, TextRule
-from fleet.core.rules.limits import OPERATOR
 from fleet.core.rules.outbox import queue, tail_of
 from fleet.core.wording import prepared
-from fleet.core.words import EventType, MessageKind, MessageState
+from fleet.core.words import EventType, MessageKind, MessageState, RequestKind, Witness
 from fleet.journal.requests import Request
 from fleet.world.world import House, World
 
 INLINE = 1500  # longer texts lie in a file of their own
-
-RESET = "reset"
-PARDON = "pardon"  # the same, with the limit window kept
 
 
 class Asks:
@@ -46,23 +43,28 @@ class Asks:
         return touched
 
     def _take(self, ask: Request, fleet: Fleet, memory: AgentMemory, now: Moment) -> AgentMemory:
-        if ask.kind == "send":
-            return self._send(ask, _rules(fleet, ask.agent), memory, now)
-        if ask.kind == "withdraw":
-            message_id = str(ask.args.get("id", ""))
-            kept = tuple(
-                m for m in memory.outbox if m.id != message_id or m.status is not MessageState.QUEUED
-            )
-            self._answer(
-                ask.id, RequestOutcome.DONE if len(kept) < len(memory.outbox) else RequestOutcome.FAILED
-            )
-            self._house.requests.withdraw(message_id)
-            return replace(memory, outbox=kept)
-        after = forget(memory, now.wall, window=ask.kind == RESET)
-        if (
-            ask.kind == RESET
-            or replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) != memory
-        ):
+        kind = RequestKind(ask.kind)
+        match kind:
+            case RequestKind.SEND:
+                return self._send(ask, _rules(fleet, ask.agent), memory, now)
+            case RequestKind.WITHDRAW:
+                return self._withdraw(ask, memory)
+            case RequestKind.RESET | RequestKind.PARDON:
+                return self._forget(ask, memory, now, window=kind is RequestKind.RESET)
+            case _:
+                assert_never(kind)
+
+    def _withdraw(self, ask: Request, memory: AgentMemory) -> AgentMemory:
+        message_id = str(ask.args.get("id", ""))
+        kept = tuple(m for m in memory.outbox if m.id != message_id or m.status is not MessageState.QUEUED)
+        found = len(kept) < len(memory.outbox)
+        self._answer(ask.id, RequestOutcome.DONE if found else RequestOutcome.FAILED)
+        self._house.requests.withdraw(message_id)
+        return replace(memory, outbox=kept)
+
+    def _forget(self, ask: Request, memory: AgentMemory, now: Moment, *, window: bool) -> AgentMemory:
+        after = forget(memory, now.wall, window=window)
+        if window or replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) != memory:
             self._house.events.record(
                 EventType.AGENT_RESET, agent=ask.agent, reason="the operator asked for it"
             )
@@ -93,7 +95,9 @@ class Asks:
             self._world.disk.write(file, str(ask.args["text"]).encode("utf-8", "surrogateescape"))
         if memory.limit is not None and memory.limit.until <= now.wall:
             # the window is over, and a person says: go on; what they say is the probe
-            limit = replace(memory.limit, probed=now.steady, probes=memory.limit.probes + 1, source=OPERATOR)
+            limit = replace(
+                memory.limit, probed=now.steady, probes=memory.limit.probes + 1, source=Witness.OPERATOR
+            )
             memory = replace(memory, limit=limit)
         self._house.events.record(EventType.MESSAGE_QUEUED, agent=ask.agent, reason=f"send {ask.id}")
         return queue(
@@ -128,7 +132,9 @@ def forget(memory: AgentMemory, wall: float, *, window: bool = True) -> AgentMem
     limit = memory.limit
     if limit is not None and window:
         waiting = any(m.kind is MessageKind.PROBE for m in memory.outbox)  # then that is the one probe
-        limit = replace(limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=OPERATOR)
+        limit = replace(
+            limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=Witness.OPERATOR
+        )
     if memory.fatal:
         memory = dealt_with(memory)  # the words that condemned it may still stand there
     return replace(

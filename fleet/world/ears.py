@@ -22,7 +22,7 @@ from fleet.backends.opencode_letters import USER
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
-from fleet.core.seen import Proc, Signal
+from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
 from fleet.world.loopback import Ask, Stranger, ask
 from fleet.world.ports import Disk
@@ -89,7 +89,7 @@ class Ears:
             env={**self._world.environ, **dict(backend.env), **dict(agent.env)},
             server=run.server,
         )
-        new: list[Signal] = []
+        new: list[Report] = []
         for source in wanted(backend, facts):
             new += self._listen(agent, ear, backend, facts, source)
         if new:
@@ -121,8 +121,8 @@ class Ears:
 
     def _listen(
         self, agent: AgentSpec, ear: _Ear, backend: Backend, facts: Facts, source: Source
-    ) -> list[Signal]:
-        said: list[Signal] = []
+    ) -> list[Report]:
+        said: list[Report] = []
         faults: list[str] = []
         try:
             read = _READERS[source.reach](self, ear, facts, source, faults)
@@ -234,8 +234,8 @@ def _new_lines(disk: Disk, ear: _Ear, path: str, faults: list[str]) -> list[tupl
 
 
 def _understood(
-    signals: Callable[[Heading, bytes], list[Signal]], heading: Heading, data: bytes, faults: list[str]
-) -> list[Signal]:
+    signals: Callable[[Heading, bytes], list[Report]], heading: Heading, data: bytes, faults: list[str]
+) -> list[Report]:
     """What it says. Others wrote it: where the whole cannot be understood, each line is taken on its own."""
     try:
         return signals(heading, data)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from fleet.backends.screen import read
-from fleet.core.case import AgentSeen, Intent, ProcView
-from fleet.core.desired import Desired, Entry
+from fleet.core.case import AgentSeen, ProcView, Wish
+from fleet.core.desired import Desire, Desired
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
@@ -64,7 +64,7 @@ class Kept:
     """What was seen of one agent, and all that it was seen from."""
 
     pane: PaneView | None
-    entry: Entry | None
+    entry: Desire | None
     memory: AgentMemory
     foreign: bool
     lost_at: float
@@ -135,7 +135,7 @@ class Senses:
                 one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
             else:
                 one = self._see(
-                    fleet, spec, pane, taken, memory, lost_at, _intent(self._world, entry, now.wall), now,
+                    fleet, spec, pane, taken, memory, lost_at, _wish(self._world, entry, now.wall), now,
                     due=name in due, fresh=fresh,
                 )  # fmt: skip
             found[name] = one
@@ -214,7 +214,7 @@ class Senses:
         foreign: bool,  # noqa: FBT001 - one of ten facts, all in the order of the look
         memory: AgentMemory,
         lost_at: float,
-        intent: Intent,
+        wish: Wish,
         now: Moment,
         *,
         due: bool,
@@ -232,12 +232,12 @@ class Senses:
             if left == 0 and pane is None and not memory.stopping:
                 left, of = self._unseen_survivors(memory)
             return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, left=of,
-                             intent=intent, last_words=words, server_lost=lost)  # fmt: skip
+                             wish=wish, last_words=words, server_lost=lost)  # fmt: skip
         eye = self._eye(spec, pane)
         eye.swept = ""
         if isinstance(spec, ServiceSpec):
             left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
-            return AgentSeen(pane=pane, survivors=left, intent=intent)
+            return AgentSeen(pane=pane, survivors=left, wish=wish)
         backend = fleet.backend_of(spec)
         if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
             eye.shown = (backend, fresh, pane.cursor_y)
@@ -250,7 +250,7 @@ class Senses:
         auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
         found = AgentSeen(
             pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left,
-            intent=intent,
+            wish=wish,
             auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
         )  # fmt: skip
         if backend.preamble and memory.outbox:
@@ -375,7 +375,7 @@ class Senses:
         key = (
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
             (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
-            seen.fresh, seen.reading, seen.proc, seen.survivors, seen.intent, seen.foreign, seen.server_lost,
+            seen.fresh, seen.reading, seen.proc, seen.survivors, seen.wish, seen.foreign, seen.server_lost,
             seen.working, seen.answered, seen.asked, seen.limit, seen.receipt, seen.posted,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
@@ -403,7 +403,7 @@ def _by_session(
 def _still(
     kept: Kept,
     pane: PaneView | None,
-    entry: Entry | None,
+    entry: Desire | None,
     memory: AgentMemory,
     foreign: bool,  # noqa: FBT001 - as it is kept
     lost_at: float,
@@ -487,14 +487,14 @@ def _only_shells(tree: Sequence[Proc]) -> bool:
     return all((p.exe or p.name) in SHELLS for p in tree)
 
 
-def _intent(world: World, entry: Entry | None, wall: float) -> Intent:
+def _wish(world: World, entry: Desire | None, wall: float) -> Wish:
     if entry is None:
-        return Intent()
+        return Wish()
     held = ""
     if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
         held = entry.hold.why or f"process {entry.hold.pid}"
     over = entry.over(wall)
-    return Intent(str(entry.want), entry.paused and not over, entry.frozen and not over, held, entry.until)
+    return Wish(entry.want, entry.paused and not over, entry.frozen and not over, held, entry.until)
 
 
 def _at_work(agent: Proc, child: Proc) -> bool:

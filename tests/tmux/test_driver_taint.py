@@ -24,7 +24,7 @@ import tomli_w
 from fleet import config
 from fleet.config.build import Build
 from fleet.config.keys import BY_SECTION
-from fleet.config.problems import KeyPath, Report
+from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import Key, Type
 from fleet.core.model import AgentSpec, Fleet, ServiceSpec
 from fleet.watchdog import Watchdog
@@ -230,7 +230,7 @@ def taint(document: Table, number: int, sections: Collection[str], path: Path) -
 
 
 def refused(document: Table, path: Path) -> list[KeyPath]:
-    report = Report()
+    report = Findings()
     Build(
         document, str(path), report, strict=False, ground=False, is_file=lambda _: True, profiles=None
     ).fleet()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.core.words import RequestKind
 from fleet.journal.intents import Intents
 from fleet.journal.requests import Requests
 from fleet.world import procfs
@@ -99,7 +100,7 @@ class Matrix:
     def ask(self, name: str, text: str) -> None:
         """As `send` does, without waiting: it may be the last thing this watchdog does."""
         state = self.project.log_dir / "state"
-        Requests(RealDisk(), str(state), time.time).submit("send", name, {"text": text})
+        Requests(RealDisk(), str(state), time.time).submit(RequestKind.SEND, name, {"text": text})
         nudge(str(state))
 
     def sound(self, point: str) -> None:

@@ -35,7 +35,7 @@ from fleet.core.verbs_and_states import (
     Told,
     Verb,
     Window,
-    Wish,
+    Wished,
 )
 from fleet.world import procfs
 from tests.deadlines import patience
@@ -131,7 +131,7 @@ def gone(pid: int) -> bool:
 
 def wish(row: Mapping[str, Any]) -> str:
     if row["desired"] == "up" and row["detail"] in {"PAUSED", "FROZEN"}:
-        return {"PAUSED": Wish.PAUSED, "FROZEN": Wish.FROZEN}[row["detail"]]
+        return {"PAUSED": Wished.PAUSED, "FROZEN": Wished.FROZEN}[row["detail"]]
     return str(row["desired"])
 
 
@@ -186,7 +186,7 @@ def differences(p: Project, name: str, fate: Fate, before: Sight, answer: Answer
             wrong.append(f"tallies {fate.tallies}: {forgotten}")
         if fate.tallies is Tallies.FORGOTTEN and row["detail"] in {"BACKOFF", "FLAPPING", "FATAL"}:
             wrong.append(f"tallies {fate.tallies}: {row['detail']}")
-        if fate.wish is not Wish.DOWN and bool(row["until"]) != (fate.window is Window.KEPT):
+        if fate.wish is not Wished.DOWN and bool(row["until"]) != (fate.window is Window.KEPT):
             wrong.append(f"window {fate.window}: {row['until']}")
         return wrong
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fleet.core.case import AgentSeen, Case, Intent, LoopState, ProcView
+from fleet.core.case import AgentSeen, Case, LoopState, ProcView, Wish
+from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message, Moment, Run
 from fleet.core.model import AgentSpec, Backend, Pattern, ServiceSpec, WatchdogSpec
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
@@ -15,7 +16,7 @@ NOW = Moment(steady=1_000_000.0, wall=1_800_000_000.0)
 SERVER = ServerId(10, 1_799_000_000)
 REF = PaneRef(SERVER, "p-a", "%1", 100, "run1")
 PANE = PaneView(REF, dead=False, created=NOW.wall - 3600, activity=NOW.wall - 0.5)
-UP = Intent("up")
+UP = Wish(Want.UP)
 WD = WatchdogSpec()
 BACKEND = Backend(
     "tui", "tui", process_name="tui", patterns=(Pattern("idle", "idle", "x"),), stall_idle=300.0
@@ -53,7 +54,7 @@ def reading(state: str, **more: Any) -> Reading:
 
 def seen(**more: Any) -> AgentSeen:
     """One look: alive, wanted, idle at its prompt, freshly read."""
-    base = AgentSeen(pane=PANE, reading=IDLE, fresh=True, intent=UP)
+    base = AgentSeen(pane=PANE, reading=IDLE, fresh=True, wish=UP)
     return replace(base, **more)
 
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from fleet.backends import claude_signals, codex_signals, opencode_signals, shipped
 from fleet.backends.adapters import ADAPTERS, settings, wanted
 from fleet.backends.facts import Facts, Heading, Reach, Source
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
 
 SAMPLES = Path(__file__).resolve().parents[1] / "fixtures" / "signals"
 CLAUDE, CODEX, OPENCODE = (shipped.load(name) for name in ("claude", "codex", "opencode"))
-K = SignalKind
+K = ReportKind
 THREAD = "01a1e1fa-22d5-7da2-b7e1-cf37f550277b"
 
 
@@ -33,7 +33,7 @@ def kinds(signals) -> list[str]:
 # --- claude -----------------------------------------------------------------------------------------------
 
 
-def hook(**fields) -> list[Signal]:
+def hook(**fields) -> list[Report]:
     return claude_signals.from_hook(heading(CLAUDE), json.dumps(fields).encode())
 
 
@@ -265,13 +265,13 @@ def test_what_codex_runs_after_a_turn_leaves_one_whole_file_in_the_spool(tmp_pat
     assert kept.suffix == codex_signals.spool(CODEX, Facts("/x", 0.0, signals_dir=str(spool)))[0].suffix
     facts = Facts("/x", 0.0, conversation=THREAD)
     (signal,) = codex_signals.from_notify(heading(CODEX, facts=facts), kept.read_bytes())
-    assert signal.kind is SignalKind.TURN_ENDED
+    assert signal.kind is ReportKind.TURN_ENDED
 
 
 # --- opencode ---------------------------------------------------------------------------------------------
 
 
-def page(path: str, document, *, conversation="ses_1", at=50.0) -> list[Signal]:
+def page(path: str, document, *, conversation="ses_1", at=50.0) -> list[Report]:
     facts = Facts("/w", 10.0, conversation=conversation, server="http://127.0.0.1:4096")
     source = f"http://127.0.0.1:4096{path}"
     return opencode_signals.from_page(

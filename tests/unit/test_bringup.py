@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fleet.core.bringup import Left, left_as_it_is, limited_until
-from fleet.core.desired import Entry, Want
+from fleet.core.desired import Desire, Want
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.seen import PaneView
@@ -65,7 +65,7 @@ PANES = {
 def test_a_bare_up_leaves_it(name):
     row = TABLE[name]
     spec = AgentSpec("a", "s-a", row.kind, "demo", "/", row.watch)
-    entry = Entry(Want.UP, row.paused, row.frozen)
+    entry = Desire(Want.UP, row.paused, row.frozen)
     memory = AgentMemory(finished=row.finished)
     run = Run("run", "s-a", 1.0)
     assert left_as_it_is(spec, entry, PANES[row.pane], run, memory, limited=row.limited) is row.want
@@ -74,12 +74,12 @@ def test_a_bare_up_leaves_it(name):
 def test_a_service_is_left_only_when_it_is_paused():
     service = ServiceSpec("s", "s-s", "true", "/")
     for paused, want in ((False, None), (True, Left.PAUSED)):
-        assert left_as_it_is(service, Entry(paused=paused), None, None, AgentMemory(), limited=True) is want
+        assert left_as_it_is(service, Desire(paused=paused), None, None, AgentMemory(), limited=True) is want
 
 
 def test_a_pause_that_is_over_leaves_nobody():
     spec = AgentSpec("a", "s-a", "persistent", "demo", "/", "heal")
-    entry = Entry(Want.UP, paused=True, until=100.0)
+    entry = Desire(Want.UP, paused=True, until=100.0)
     for wall, want in ((99.0, Left.PAUSED), (100.0, None)):
         assert left_as_it_is(spec, entry, None, None, AgentMemory(), limited=False, wall=wall) is want
 

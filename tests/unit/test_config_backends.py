@@ -10,7 +10,7 @@ import pytest
 
 from fleet import config
 from fleet.config import ConfigError, profiles
-from fleet.config.problems import Report
+from fleet.config.problems import Findings
 from fleet.config.reader import Reader
 from fleet.core.model import Backend, Fleet, Pattern
 from fleet.world.prompts import model_in
@@ -113,7 +113,7 @@ def test_a_shipped_profile_passes_every_check_that_a_users_table_must_pass(name)
     """Shipped profiles skip the checks at a start; here they do not."""
     with open(os.path.join(profiles.SHIPPED, f"{name}.toml"), "rb") as file:
         raw = tomllib.load(file)
-    report = Report()
+    report = Findings()
     profiles._given(raw, (), Reader(report, strict=True))
     assert not report.errors
     assert raw["bin"]

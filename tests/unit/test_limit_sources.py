@@ -11,19 +11,20 @@ from fleet.backends.facts import Facts, Heading, Reach, Source
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Run
 from fleet.core.rules.limits import limits
-from fleet.core.seen import Signal, SignalKind
+from fleet.core.seen import Report, ReportKind
+from fleet.core.words import Witness
 from fleet.world.ears import Ears
 from tests.unit.cases import NOW, READY, WD, case, limit, reading, seen
 
 SLACK = WD.limit_reset_slack
-HIT = SignalKind.LIMIT_HIT
+HIT = ReportKind.LIMIT_HIT
 
 
-def told(until: float | None, source: str = "transcript"):
+def told(until: float | None, source: Witness = Witness.TRANSCRIPT):
     return limit(since=NOW.wall, until=until or 0.0, line="no more", source=source, parsed=until is not None)
 
 
-def window(until: float, source: str = "screen", **more):
+def window(until: float, source: Witness = Witness.SCREEN, **more):
     return replace(READY, state="limited", limit=limit(until=until + SLACK, source=source, **more))
 
 
@@ -45,7 +46,7 @@ def test_the_same_number_again_changes_nothing():
     assert (verdict.memory, verdict.events) == (None, ())
 
 
-@pytest.mark.parametrize(("source", "moved"), [("screen", True), ("rollout", False)])
+@pytest.mark.parametrize(("source", "moved"), [(Witness.SCREEN, True), (Witness.ROLLOUT, False)])
 def test_a_later_banner_moves_what_a_banner_named_and_not_what_a_source_did(source, moved):
     """A banner without a zone may be hours off."""
     look = seen(reading=banner(NOW.wall + 7200))
@@ -55,7 +56,7 @@ def test_a_later_banner_moves_what_a_banner_named_and_not_what_a_source_did(sour
 
 def test_a_window_that_a_person_has_ended_is_not_moved():
     look = seen(reading=banner(NOW.wall + 600), limit=told(NOW.wall + 777))
-    assert limits(case(window(NOW.wall + 600, "operator"), seen=look)).events == ()
+    assert limits(case(window(NOW.wall + 600, Witness.OPERATOR), seen=look)).events == ()
 
 
 @pytest.mark.parametrize("until", [None, NOW.wall + 900])
@@ -73,7 +74,9 @@ DAY_S = 86_400.0
 @pytest.mark.parametrize("probed", [0.0, NOW.steady - 60])
 def test_the_banner_of_a_window_that_a_source_named_is_not_the_next_window(probed):
     """A bare time of day reads as tomorrow's once it has passed; only the screen puts a glyph before it."""
-    over = limit(until=NOW.wall - 1, line=WORDS, source="hook", probed=probed, probes=1 if probed else 0)
+    over = limit(
+        until=NOW.wall - 1, line=WORDS, source=Witness.HOOK, probed=probed, probes=1 if probed else 0
+    )
     look = seen(reading=reading("limited", line=f"⎿ {WORDS} (Europe", until=NOW.wall + DAY_S - 60, draft=""))
     memory = replace(READY, state="limited", state_looks=9, limit=replace(over, named=NOW.wall - 1))
     verdict = limits(case(memory, seen=look))
@@ -82,14 +85,14 @@ def test_the_banner_of_a_window_that_a_source_named_is_not_the_next_window(probe
 
 
 def test_other_words_are_another_window():
-    over = limit(until=NOW.wall - 1, line=WORDS, source="hook", named=NOW.wall - 1)
+    over = limit(until=NOW.wall - 1, line=WORDS, source=Witness.HOOK, named=NOW.wall - 1)
     look = seen(reading=reading("limited", line="⎿ You've hit your weekly limit", until=NOW.wall + DAY_S))
     verdict = limits(case(replace(READY, state="limited", state_looks=9, limit=over), seen=look))
     assert verdict.memory.limit.until == NOW.wall + DAY_S + SLACK
 
 
-BY_WORDS = Signal(HIT, 100.0, "hook", until=1000.0, text="resets 3pm")
-BY_NUMBER = Signal(HIT, 99.5, "transcript", until=1017.0, text="resets 3pm", exact=True)
+BY_WORDS = Report(HIT, 100.0, Witness.HOOK, until=1000.0, text="resets 3pm")
+BY_NUMBER = Report(HIT, 99.5, Witness.TRANSCRIPT, until=1017.0, text="resets 3pm", exact=True)
 
 
 @pytest.mark.parametrize("order", [(BY_WORDS, BY_NUMBER), (BY_NUMBER, BY_WORDS)])

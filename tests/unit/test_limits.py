@@ -16,7 +16,8 @@ from fleet.core.model import Backend
 from fleet.core.remember import remember
 from fleet.core.rules.limits import HORIZON_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
 from fleet.core.rules.outbox import PROBE
-from fleet.core.seen import ScreenState, Signal, SignalKind
+from fleet.core.seen import Report, ReportKind, ScreenState
+from fleet.core.words import Witness
 from fleet.world.asks import forget
 from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, message, reading, seen
 
@@ -24,7 +25,7 @@ S, W = Stage, Why
 LINE = "limit · resets 3pm"
 BANNER = reading("limited", line=LINE, until=NOW.wall + 600)
 OTHER = replace(BANNER, line="another limit · resets 5pm", until=NOW.wall + 7200)
-TOLD = limit(source="hook", until=NOW.wall + 900)
+TOLD = limit(source=Witness.HOOK, until=NOW.wall + 900)
 BUSY = seen(reading=reading("working"))
 LIMITED = replace(READY, state="limited")
 HINTED = replace(LIMITED, limit_hint=NOW.steady - 1)
@@ -194,7 +195,7 @@ def test_words_wait_a_moment_for_the_source_that_says_the_turn_goes_on():
 def test_only_a_source_that_saw_the_model_end_the_turn_says_so(story, own):
     heard = Heard()
     for at, kind in enumerate(story.split(), 100):
-        heard = fold(heard, [Signal(SignalKind(kind), float(at), "hook")])
+        heard = fold(heard, [Report(ReportKind(kind), float(at), Witness.HOOK)])
     assert heard.own_words is own
     assert (heard.limit is not None) is ("limit_hit" in story)  # its menu is no other turn
 

@@ -11,7 +11,7 @@ from fleet.backends import selftest, shipped
 from fleet.backends.adapters import ADAPTERS
 from fleet.backends.layout import Layout
 from fleet.backends.screen import _REGIONS, RANK, read
-from fleet.config.problems import Report
+from fleet.config.problems import Findings
 from fleet.config.profiles import _given, profile_values
 from fleet.config.profiles import shipped as raw_profile
 from fleet.config.reader import Reader
@@ -108,6 +108,6 @@ def test_what_a_profile_may_name_is_what_there_is():
 
 @pytest.mark.parametrize("name", shipped.names())
 def test_a_shipped_profile_stands_every_check_that_a_projects_own_must(name):
-    report = Report()
+    report = Findings()
     _given(raw_profile(name), (), Reader(report, strict=True))
     assert not report.errors

@@ -9,8 +9,9 @@ from itertools import pairwise
 import pytest
 
 from fleet.core import budget
-from fleet.core.case import Intent, ProcView
+from fleet.core.case import ProcView, Wish
 from fleet.core.codec import from_plain, to_plain
+from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Stopping
 from fleet.core.remember import remember
 from fleet.core.words import MessageState, PingAbout
@@ -123,7 +124,7 @@ def test_the_time_an_agent_was_paused_does_not_count_as_idle(detail):
     old = replace(READY, quiet_since=NOW.steady - 9000, still_since=NOW.steady - 9000, detail=detail)
     memory, _ = remember(case(old))
     assert (memory.quiet_since, memory.still_since) == (NOW.steady, NOW.steady)
-    held, _ = remember(case(old, seen=seen(intent=Intent("up", paused=True))))
+    held, _ = remember(case(old, seen=seen(wish=Wish(Want.UP, paused=True))))
     assert held.quiet_since == NOW.steady - 9000
 
 
@@ -170,9 +171,9 @@ STOP = Stopping("because", planned=True, ref=PANE.ref, run="run1", pid=100)
     ("memory", "look"),
     [
         pytest.param(replace(READY, stopping=STOP), seen(pane=dead(None, 15)), id="our-own-stop"),
-        pytest.param(READY, seen(pane=dead(), intent=Intent("down")), id="taken-down"),
+        pytest.param(READY, seen(pane=dead(), wish=Wish(Want.DOWN)), id="taken-down"),
         pytest.param(
-            READY, seen(pane=dead(), intent=Intent("up", held_by="restart")), id="a-verb-restarts-it"
+            READY, seen(pane=dead(), wish=Wish(Want.UP, held_by="restart")), id="a-verb-restarts-it"
         ),
     ],
 )

@@ -9,8 +9,9 @@ import pytest
 
 from fleet.backends import shipped
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
-from fleet.core.case import Intent, LoopState, ProcView
+from fleet.core.case import LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
+from fleet.core.desired import Want
 from fleet.core.memory import Stopping
 from fleet.core.model import Wake
 from fleet.core.rules.asking import asking
@@ -29,7 +30,7 @@ from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
 from fleet.core.state import EDGES, Detail, State
-from fleet.core.words import EventType, MessageKind, MessageState, PingAbout, StopStage
+from fleet.core.words import EventType, MessageKind, MessageState, PingAbout, StopStage, Witness
 from tests.unit.cases import (
     AGENT,
     BACKEND,
@@ -66,12 +67,12 @@ def check(verdict, action, words):
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_pause_with_an_end_is_looked_at_again_just_then(frozen):
-    want = Intent("up", paused=True, frozen=frozen, until=NOW.wall + 300.0)
-    verdict = intent(case(READY, seen=seen(intent=want)))
+    want = Wish(Want.UP, paused=True, frozen=frozen, until=NOW.wall + 300.0)
+    verdict = intent(case(READY, seen=seen(wish=want)))
     assert verdict.hold
     assert verdict.wake_at == NOW.steady + 300.0
-    forever = Intent("up", paused=True, frozen=frozen)
-    assert intent(case(READY, seen=seen(intent=forever))).wake_at is None
+    forever = Wish(Want.UP, paused=True, frozen=frozen)
+    assert intent(case(READY, seen=seen(wish=forever))).wake_at is None
 
 
 @pytest.mark.parametrize(
@@ -81,19 +82,17 @@ def test_a_pause_with_an_end_is_looked_at_again_just_then(frozen):
         pytest.param(seen(blind="tmux hangs", pane=None), None, "not seen", id="unseen-is-not-dead"),
         pytest.param(seen(pane=None, foreign=True), None, "not ours", id="a-strangers-session-is-left-alone"),
         pytest.param(
-            seen(intent=Intent("up", held_by="down")), None, "at work", id="a-verb-at-work-is-left-alone"
+            seen(wish=Wish(Want.UP, held_by="down")), None, "at work", id="a-verb-at-work-is-left-alone"
         ),
         pytest.param(
-            seen(intent=Intent("down")), Signal, "taken down", id="I25-down-wins-over-a-racing-start"
+            seen(wish=Wish(Want.DOWN)), Signal, "taken down", id="I25-down-wins-over-a-racing-start"
         ),
-        pytest.param(seen(intent=Intent("down"), pane=None), None, "taken down", id="down-and-gone"),
+        pytest.param(seen(wish=Wish(Want.DOWN), pane=None), None, "taken down", id="down-and-gone"),
+        pytest.param(seen(wish=Wish(), pane=None), None, "nobody has brought", id="T32-not-up-not-healed"),
+        pytest.param(seen(wish=Wish(Want.UP, paused=True)), None, "paused", id="paused"),
+        pytest.param(seen(wish=Wish(Want.UP, frozen=True)), None, "frozen", id="frozen"),
         pytest.param(
-            seen(intent=Intent(""), pane=None), None, "nobody has brought", id="T32-not-up-not-healed"
-        ),
-        pytest.param(seen(intent=Intent("up", paused=True)), None, "paused", id="paused"),
-        pytest.param(seen(intent=Intent("up", frozen=True)), None, "frozen", id="frozen"),
-        pytest.param(
-            seen(intent=Intent("up", paused=True), pane=dead()), None, "paused", id="paused-is-not-healed"
+            seen(wish=Wish(Want.UP, paused=True), pane=dead()), None, "paused", id="paused-is-not-healed"
         ),
     ],
 )
@@ -368,7 +367,7 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
             id="another-banner-needs-no-probe",
         ),
         pytest.param(
-            replace(OPEN, limit=replace(OPEN.limit, source="operator"), state_looks=2),
+            replace(OPEN, limit=replace(OPEN.limit, source=Witness.OPERATOR), state_looks=2),
             seen(reading=BANNER),
             None,
             "one probe",
@@ -451,7 +450,7 @@ def test_an_unreadable_reset_uses_the_flat_fallback():
 
 
 def test_a_structured_report_arms_at_once():
-    told = limit(source="hook", until=NOW.wall + 900)
+    told = limit(source=Witness.HOOK, until=NOW.wall + 900)
     assert limits(case(seen=seen(limit=told))).memory.limit.source == "hook"
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.core.answers import KINDS, RequestOutcome, admitted, refusal
+from fleet.core.answers import RequestOutcome, admitted, refusal
 from fleet.core.standing import KEYS, Cause, Ground, cause, changed
+from fleet.core.words import RequestKind
 from fleet.world.clients import is_control_client
 
 HERE = Ground("/p/agents.toml", "p-", "/p/.ao", "ao-p", "1")
@@ -68,7 +69,7 @@ def test_who_may_be_asked_for_what(kind, agent, service, expected):
     assert outcome is RequestOutcome.DONE or {kind, "name"} & set(
         re.findall(r"\w+", refusal(outcome, kind, "name"))
     )
-    assert kind in KINDS or outcome is RequestOutcome.UNKNOWN_REQUEST
+    assert kind in set(RequestKind) or outcome is RequestOutcome.UNKNOWN_REQUEST
 
 
 OURS = "tmux -L ao-p -u -N -C new-session -A -f no-output,ignore-size -s ao-anchor-1 cat"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.core.desired import Desired, Entry, Hold, Want
+from fleet.core.desired import Desire, Desired, Hold, Want
+from fleet.core.words import RequestKind
 from fleet.journal import store as store_module
 from fleet.journal.desired import DesiredFile
 from fleet.journal.locks import state_lock
@@ -389,10 +390,10 @@ def test_desired_state_round_trips():
     wanted = Desired(
         4,
         {
-            "a": Entry(),
-            "b": Entry(Want.DOWN, paused=True),
-            "c": Entry(frozen=True, hold=Hold(12, 345, 99.5, "upgrade")),
-            "d": Entry(paused=True, until=1.8e9),
+            "a": Desire(),
+            "b": Desire(Want.DOWN, paused=True),
+            "c": Desire(frozen=True, hold=Hold(12, 345, 99.5, "upgrade")),
+            "d": Desire(paused=True, until=1.8e9),
         },
     )
     assert Desired.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
@@ -405,10 +406,10 @@ def test_something_else_is_not_taken_for_desired_state(data):
 
 
 ENDS = {  # entry: (left alone before its end, after it)
-    "up": (Entry(), False, False),
-    "paused": (Entry(paused=True), True, True),
-    "paused until 100": (Entry(paused=True, until=100.0), True, False),
-    "frozen until 100": (Entry(paused=True, frozen=True, until=100.0), True, False),
+    "up": (Desire(), False, False),
+    "paused": (Desire(paused=True), True, True),
+    "paused until 100": (Desire(paused=True, until=100.0), True, False),
+    "frozen until 100": (Desire(paused=True, frozen=True, until=100.0), True, False),
 }
 
 
@@ -421,7 +422,7 @@ def test_a_pause_with_an_end_is_over_then(name):
     assert desired.pauses_over(99.9) == ()
     assert desired.pauses_over(100.0) == (("a",) if ended else ())
     assert desired.end_pauses(["a"], 99.9).entries["a"] == entry
-    assert desired.end_pauses(["a", "b"], 100.0).entries == {"a": Entry() if ended else entry}
+    assert desired.end_pauses(["a", "b"], 100.0).entries == {"a": Desire() if ended else entry}
 
 
 def test_a_pause_that_is_taken_back_or_made_anew_forgets_its_end():
@@ -449,18 +450,18 @@ def test_every_change_is_made_on_what_is_there_and_seen_by_others(tmp_path):
     two.update(lambda d: d.set(["a"], want=Want.UP))
     assert one.changed()
     one.update(lambda d: d.set(["b"], want=Want.DOWN))
-    assert two.load().entries == {"a": Entry(Want.UP), "b": Entry(Want.DOWN)}
+    assert two.load().entries == {"a": Desire(Want.UP), "b": Desire(Want.DOWN)}
     assert two.load().generation == 2
     assert not two.changed()
 
 
 def test_a_request_is_answered_once_and_leaves_a_receipt():
     requests = Requests(MemoryDisk(), DIR, lambda: 50.0)
-    first = requests.submit("pause", "a")
-    second = requests.submit("send", "b", {"text": "hello"})
+    first = requests.submit(RequestKind.RESET, "a")
+    second = requests.submit(RequestKind.SEND, "b", {"text": "hello"})
     assert requests.receipt(first) is None
     assert {r.id: (r.kind, r.agent, r.args) for r in requests.pending()} == {
-        first: ("pause", "a", {}),
+        first: ("reset", "a", {}),
         second: ("send", "b", {"text": "hello"}),
     }
     requests.answer(first, ok=True, text="paused", generation=3)
@@ -483,20 +484,20 @@ def test_requests_and_receipts_are_bounded(monkeypatch):
     requests = Requests(MemoryDisk(), DIR, lambda: clock[0])
     for _ in range(RECEIPTS_MAX + 20):
         clock[0] += 1
-        requests.answer(requests.submit("pause", "a"), ok=True)
+        requests.answer(requests.submit(RequestKind.RESET, "a"), ok=True)
     assert len(requests._ids(requests.answered)) == RECEIPTS_MAX
     clock[0] += 100_000
-    requests.answer(requests.submit("pause", "a"), ok=True)
+    requests.answer(requests.submit(RequestKind.RESET, "a"), ok=True)
     assert len(requests._ids(requests.answered)) == 1
     for _ in range(3):
-        requests.submit("pause", "a")
+        requests.submit(RequestKind.RESET, "a")
     with pytest.raises(RequestsFull, match="watchdog"):
-        requests.submit("pause", "a")
+        requests.submit(RequestKind.RESET, "a")
 
 
 def test_a_request_that_nobody_could_read_back_is_not_left():
     requests = Requests(MemoryDisk(), DIR, lambda: 1.0)
-    requests.submit("send", "a", {"text": "x" * 900_000})
+    requests.submit(RequestKind.SEND, "a", {"text": "x" * 900_000})
     with pytest.raises(RequestsFull, match="less than 1024 KiB"):
-        requests.submit("send", "a", {"text": "x" * 1_100_000})
+        requests.submit(RequestKind.SEND, "a", {"text": "x" * 1_100_000})
     assert [len(asked.args["text"]) for asked in requests.pending()] == [900_000]

@@ -7,6 +7,7 @@ with a `down`, so it is taken away again.
 from __future__ import annotations
 
 from fleet.core.case import Case, Verdict
+from fleet.core.desired import Want
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 
@@ -15,7 +16,7 @@ AGAIN_S = 1.0
 
 def intent(case: Case) -> Verdict | None:
     """Hold everything that is not ours to touch, or not wanted."""
-    seen, want = case.seen, case.seen.intent
+    seen, wish = case.seen, case.seen.wish
     alive = seen.pane is not None and not seen.pane.dead
     if seen.blind:
         # whoever was not seen is looked at wholly when we can see again: nothing may follow from old evidence
@@ -25,23 +26,23 @@ def intent(case: Case) -> Verdict | None:
         return Verdict(
             "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN
         )
-    if want.held_by:
-        return Verdict(f"{want.held_by} is at work on it", hold=True, detail=Detail.HELD)
+    if wish.held_by:
+        return Verdict(f"{wish.held_by} is at work on it", hold=True, detail=Detail.HELD)
     if case.memory.stopping is not None:
         return None
-    if want.want == "down":
+    if wish.want is Want.DOWN:
         if seen.pane is not None:
             return begin(case, "it was taken down", planned=True)
         return Verdict("taken down", hold=True, detail=Detail.DOWN)
-    if want.want != "up":
+    if wish.want is not Want.UP:
         if alive:
             return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
         detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
         return Verdict("nobody has brought it up", hold=True, detail=detail)
-    if want.frozen or want.paused:
-        detail = Detail.FROZEN if want.frozen else Detail.PAUSED
-        how = "frozen" if want.frozen else "paused"
-        ends = case.now.steady + max(0.0, want.until - case.now.wall) if want.until else None
+    if wish.frozen or wish.paused:
+        detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
+        how = "frozen" if wish.frozen else "paused"
+        ends = case.now.steady + max(0.0, wish.until - case.now.wall) if wish.until else None
         return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
     return None
 

@@ -44,11 +44,9 @@ from fleet.core.rules.outbox import PROBE, queue, withdrawn
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import Reading, ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType, MessageKind
+from fleet.core.words import EventType, MessageKind, Witness
 
 TRIES_IT = frozenset({MessageKind.PROBE, MessageKind.SEND})  # what may be typed to a limited agent at its end
-OPERATOR = "operator"  # the source of a window that a person has ended
-SCREEN = "screen"
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
 SETTLE_S = 8.0  # how long after a probe the old banner may still stand there
 CLEAR_S = 2.0  # a banner must be gone this long before we believe it
@@ -183,11 +181,11 @@ def _is_seen_twice(case: Case) -> bool:
 def _is_moved(case: Case) -> bool:
     """Does a source that knows better, or a later banner, change a window that nobody has ended by hand?"""
     limit, told, banner = _limit(case), case.seen.limit, _banner(case)
-    if limit.source == OPERATOR:
+    if limit.source is Witness.OPERATOR:
         return False
     if told is not None and told.parsed and abs(_meant(case, told.until) - _named_end(limit)) > 1.0:
         return True
-    if limit.source != SCREEN or not limit.parsed or banner is None or banner.until is None:
+    if limit.source is not Witness.SCREEN or not limit.parsed or banner is None or banner.until is None:
         return False
     return _meant(case, banner.until) > _named_end(limit) + SAME_S
 
@@ -196,7 +194,7 @@ def _is_fading(case: Case) -> bool:
     """Only a banner that named an end says by its absence that the limit is over."""
     limit = _limit(case)
     read = _alive(case) and case.seen.reading is not None and case.memory.state == ScreenState.IDLE
-    return read and limit.source == SCREEN and limit.parsed
+    return read and limit.source is Witness.SCREEN and limit.parsed
 
 
 def _is_gone(case: Case) -> bool:
@@ -219,7 +217,7 @@ def _begins_anew(case: Case) -> bool:
 def _is_another(case: Case) -> bool:
     """It went on while nobody looked, or a person tried it, and met the next limit: that needs no probe."""
     limit, banner = _limit(case), _banner(case)
-    if banner is None or limit.source == OPERATOR:
+    if banner is None or limit.source is Witness.OPERATOR:
         return False
     return (banner.until or 0.0) > case.now.wall and not _is_same(banner.line, limit)
 
@@ -237,7 +235,7 @@ def _is_new_words(case: Case) -> bool:
 def _is_forbidden(case: Case) -> bool:
     limit, agent = _limit(case), case.agent
     resumes = not isinstance(agent, AgentSpec) or agent.resume_on_reset
-    return not resumes and limit.source != OPERATOR and not limit.probed
+    return not resumes and limit.source is not Witness.OPERATOR and not limit.probed
 
 
 def _is_in_queue(case: Case) -> bool:
@@ -289,7 +287,7 @@ def _held(case: Case, why: str, wake_at: float | None = None, memory: AgentMemor
     return Verdict(why, hold=True, detail=Detail.LIMITED, memory=kept, wake_at=wake_at)
 
 
-def _arm(case: Case, until: float | None, line: str, source: str) -> Verdict:
+def _arm(case: Case, until: float | None, line: str, source: Witness) -> Verdict:
     """Shut the window: until the end that was named, at most for the horizon; else for the fallback."""
     wall, slack = case.now.wall, case.watchdog.limit_reset_slack
     parsed = until is not None and until > wall - slack
@@ -327,7 +325,7 @@ def _arm_reported(case: Case) -> Verdict:
 def _arm_shown(case: Case) -> Verdict:
     banner = _banner(case)
     assert banner is not None
-    return _arm(case, _named(case), banner.line, SCREEN)
+    return _arm(case, _named(case), banner.line, Witness.SCREEN)
 
 
 def _arm_moved(case: Case) -> Verdict:
@@ -351,7 +349,7 @@ def _arm_refused(case: Case) -> Verdict:
     until = _named(case)
     if _is_same(banner.line, limit):
         until = limit.named - case.watchdog.limit_reset_slack if limit.named > wall else None
-    verdict = _arm(case, until, banner.line, SCREEN)
+    verdict = _arm(case, until, banner.line, Witness.SCREEN)
     if until is None and limit.probes >= LOUD_AT:
         loud = (
             EventType.AGENT_LIMIT_WITHOUT_RESET,
