@@ -493,8 +493,9 @@ def _wish(world: World, entry: Desire | None, wall: float) -> Wish:
     held = ""
     if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
         held = entry.hold.why or f"process {entry.hold.pid}"
-    over = entry.over(wall)
-    return Wish(entry.want, entry.paused and not over, entry.frozen and not over, held, entry.until)
+    # a freeze stands until the record says that it was taken back: until then its processes are stopped
+    paused = entry.paused and not entry.over(wall)
+    return Wish(entry.want, paused, entry.frozen, held, entry.until)
 
 
 def _at_work(agent: Proc, child: Proc) -> bool:

@@ -484,6 +484,23 @@ def test_children_of_a_frozen_agent_that_died_are_let_go_with_it():  # I25 I29
     told(sim)
 
 
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC])
+def test_a_freeze_whose_end_no_disk_would_take_is_no_stall(code):  # I16 I25 I35
+    sim = story(Declared("a"))
+    rows = []
+    at(sim, 100, lambda: sim.type_words(("pause", "--freeze", "--until", "5m", "a"), ["a"], Random(1)))
+    at(sim, 300, lambda: setattr(sim.machine.disk, "fault", code))
+    at(sim, 300, lambda: setattr(sim.machine.disk, "room", 0))
+    at(sim, 500, lambda: rows.append((sim.watchdog.board.rows["a"].detail, sim.watchdog.count)))
+    at(sim, 1500, lambda: rows.append((sim.watchdog.board.rows["a"].detail, sim.watchdog.count)))
+    at(sim, 1500, lambda: setattr(sim.machine.disk, "fault", 0))
+    at(sim, 1510, lambda: rows.append((sim.watchdog.board.rows["a"].detail, sim.watchdog.count)))
+    told(sim)
+    assert lives(sim) == 1
+    assert [detail for detail, _ in rows] == ["FROZEN", "FROZEN", "WORKING"]
+    assert rows[1][1] - rows[0][1] < 1500, "it is tried about once a second"
+
+
 def test_a_transcript_is_heard_and_one_that_cannot_be_read_costs_only_itself():  # I16 I35
     sim = story(Declared("a", "scribe"))
     path, heard = [], []

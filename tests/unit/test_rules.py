@@ -75,6 +75,12 @@ def test_a_pause_with_an_end_is_looked_at_again_just_then(frozen):
     assert intent(case(READY, seen=seen(wish=forever))).wake_at is None
 
 
+def test_a_freeze_that_is_over_and_not_taken_back_yet_is_looked_at_each_second():
+    want = Wish(Want.UP, paused=False, frozen=True, until=NOW.wall - 300.0)
+    verdict = judge(case(seen=seen(wish=want)))
+    assert (verdict.detail, verdict.wake_at) == (Detail.FROZEN, NOW.steady + 1.0)
+
+
 @pytest.mark.parametrize(
     ("look", "action", "words"),
     [

@@ -42,7 +42,8 @@ def intent(case: Case) -> Verdict | None:
     if wish.frozen or wish.paused:
         detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
         how = "frozen" if wish.frozen else "paused"
-        ends = case.now.steady + max(0.0, wish.until - case.now.wall) if wish.until else None
+        # a freeze that is over may still wait for a disk that takes its end
+        ends = case.now.steady + max(AGAIN_S, wish.until - case.now.wall) if wish.until else None
         return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
     return None
 
