@@ -54,6 +54,11 @@ class Heard:
         """Did the model itself end the last turn? Then no notice of the CLI stands at its end."""
         return 0.0 < self.troubled <= self.answered
 
+    @property
+    def newest(self) -> float:
+        """When the last of it was said."""
+        return max(self.at, self.answered, self.troubled, self.receipt, self.conversation_at, self.model_at)
+
 
 def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
     """What is known after these signals too."""

@@ -37,6 +37,7 @@ PAGE_S = 1.0  # a page is asked for again after this long
 PAGE_TIMEOUT_S = 3.0
 PAGE_OLD_S = 10.0  # an answer older than this says nothing any more
 EARLY_S = 5.0  # a CLI may date its first words a little before we wrote down the start
+AHEAD_S = 60.0  # what is dated later than this from now is from before the clock was set back
 
 NOTHING = Heard()
 
@@ -93,8 +94,13 @@ class Ears:
         for source in wanted(backend, facts):
             new += self._listen(agent, ear, backend, facts, source)
         if new:
+            latest = self._world.clock.wall() + AHEAD_S
+            if ear.heard.newest > latest:  # its dates would outweigh every new word
+                ear.heard = Heard(conversation=ear.conversation, model=ear.heard.model)
+                ear.told = (0.0, None)
             # a resumed conversation's file begins with what earlier runs said
-            ear.heard = fold(ear.heard, (s for s in new if s.at >= run.started - EARLY_S))
+            earliest = run.started - EARLY_S if run.started <= latest else 0.0
+            ear.heard = fold(ear.heard, (s for s in new if earliest <= s.at <= latest))
             ear.conversation = ear.heard.conversation or ear.conversation
             if ear.conversation != run.conversation:
                 self.learned[agent.name] = ear.conversation

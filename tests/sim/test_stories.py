@@ -521,6 +521,25 @@ def test_a_transcript_is_heard_and_one_that_cannot_be_read_costs_only_itself(): 
     assert "signal.unreadable" in sim.machine.disk.text(f"{LOG_DIR}/events.jsonl")
 
 
+@pytest.mark.parametrize("seconds", [7200.0, 3e7])
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("backend", ["scribe", "hook"])
+def test_what_a_cli_reports_after_the_clock_was_set_back_is_heard(backend, crashes, seconds):  # I16 I23
+    sim = story(Declared("a", backend))
+    at(sim, 100, lambda: agent(sim, "a")._to_done())  # the model itself has ended a turn
+    at(sim, 200, lambda: sim.nemesis._set(-seconds))
+    at(sim, 250, lambda: agent(sim, "a").begin("more work"))
+    if crashes:
+        at(sim, 260, lambda: sim.kill_watchdog(1.0))
+    at(sim, 400, lambda: agent(sim, "a")._to_auth())
+    details = []
+    at(sim, 1500, lambda: details.append(sim.watchdog.board.rows["a"].detail))
+    at(sim, 2000, lambda: agent(sim, "a").begin("logged in"))
+    told(sim)
+    assert details == ["FATAL"]
+    assert lives(sim) == 1
+
+
 def test_a_full_disk_that_has_room_again_is_no_trouble_any_more():  # I35
     sim = story(Declared("a"))
     troubles = []
