@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fleet import engine
+from fleet.core.faults import Fault
 from fleet.core.text import did_you_mean, escaped
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36
 _PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
 
 
-class Fail(Exception):
+class Fail(Fault):
     """A verb cannot do what was asked. The message says why, the hint what to do."""
 
     def __init__(self, message: str, *, hint: str = "", code: int = 1) -> None:

@@ -17,6 +17,7 @@ from types import ModuleType
 
 from fleet.cli.common import Fail, Io
 from fleet.cli.parser import parser_for, same_config
+from fleet.core.faults import Fault
 from fleet.core.text import did_you_mean
 
 # name: (module, what it does, group). A verb whose module is not there is not listed.
@@ -63,9 +64,6 @@ LIBRARIES = {
 }
 
 GROUPS = ("run", "look", "set up")
-
-# Exceptions that say themselves what to do; by name, so that a verb need not load what raises them.
-IN_WORDS = {"Unavailable", "CannotBuild", "LockError", "StoreError", "RequestsFull"}
 
 
 def verbs() -> dict[str, tuple[str, str, str]]:
@@ -170,19 +168,19 @@ def told(fault: Exception, io: Io) -> int:
         import traceback
 
         traceback.print_exception(fault)
-    if isinstance(fault, Fail):
-        io.error(str(fault), hint=fault.hint)
+    if isinstance(fault, Fault):
+        for line in fault.lines():
+            io.error(line, hint=fault.hint)
         return fault.code
-    lines = getattr(fault, "lines", None)
-    if callable(lines):  # a ConfigError: everything that is wrong with the file, at once
-        for line in lines():
-            io.error(line)
-        return 2
-    if IN_WORDS & {kind.__name__ for kind in type(fault).__mro__}:
-        io.error(str(fault))
-        return 1
     if isinstance(fault, OSError):
         io.error(f"{fault.filename or 'the system'}: {fault.strerror or fault}")
+        return 1
+    from fleet.bootstrap import (
+        CannotBuild,  # no Fault: bootstrap.py also runs by its path, without the package
+    )
+
+    if isinstance(fault, CannotBuild):
+        io.error(str(fault))
         return 1
     io.error(f"a fault of this program: {type(fault).__name__}: {fault}", hint="AO_DEBUG=1 shows where")
     return 1

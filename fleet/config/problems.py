@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from fleet.core.faults import Fault
+from fleet.core.standing import Cause
+
 KeyPath = tuple[str | int, ...]
 
 
@@ -27,18 +30,18 @@ class Problem(NamedTuple):
         return line.replace("\n", "\\n")  # one problem, one line, whatever is quoted in it
 
 
-class ConfigError(Exception):
-    """The file cannot be used. Carries all that is wrong with it, not only the first fault.
+class ConfigError(Fault):
+    """The file cannot be used. Carries all that is wrong with it, not only the first fault."""
 
-    `cause` is a word of core.standing: the file is missing, unreadable or broken.
-    """
+    code = 2
 
-    def __init__(self, problems: Iterable[Problem], cause: str = "broken") -> None:
+    def __init__(self, problems: Iterable[Problem], cause: Cause = Cause.BROKEN) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
         self.cause = cause
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
+        """Everything that is wrong with the file, at once."""
         return [str(problem) for problem in self.problems]
 
 

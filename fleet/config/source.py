@@ -12,6 +12,7 @@ from fleet.config import toml
 from fleet.config.build import Build
 from fleet.config.problems import ConfigError, Findings, Problem, placed
 from fleet.core.model import Fleet
+from fleet.core.standing import Cause
 
 FILE_NAME = "agents.toml"
 SIZE_CAP = 256 * 1024
@@ -40,7 +41,7 @@ def find(given: str | None, launcher_dir: str, cwd: str) -> tuple[str, bool]:
                 "give --config PATH, or run: agents.py init",
             )
         ],
-        "missing",
+        Cause.MISSING,
     )
 
 
@@ -91,7 +92,7 @@ def text_of(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise _unreadable(
-            path, "there is no such file", "give --config PATH, or run: agents.py init", cause="missing"
+            path, "there is no such file", "give --config PATH, or run: agents.py init", cause=Cause.MISSING
         ) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -118,5 +119,5 @@ def text_of(path: str) -> str:
         raise ConfigError([Problem(path, line, "", "is not valid UTF-8", "save the file as UTF-8")]) from None
 
 
-def _unreadable(path: str, text: str, hint: str = "", *, cause: str = "unreadable") -> ConfigError:
+def _unreadable(path: str, text: str, hint: str = "", *, cause: Cause = Cause.UNREADABLE) -> ConfigError:
     return ConfigError([Problem(path, None, "", text, hint)], cause)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from fleet import regular
+from fleet.core.faults import Fault
 
 WATCHDOG_LOCK = "watchdog.lock"
 STATE_LOCK = "state.lock"
@@ -23,7 +24,7 @@ _POLL_S = 0.02
 _SIGNED_IN = 25  # polls
 
 
-class LockError(Exception):
+class LockError(Fault):
     """A lock could not be had; the text says why and what to do."""
 
 

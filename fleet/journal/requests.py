@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.core.faults import Fault
 from fleet.core.words import RequestKind
 from fleet.world.ports import Disk
 
@@ -21,7 +22,7 @@ RECEIPT_AGE_S = 86400.0
 _CAP = 1 << 20
 
 
-class RequestsFull(Exception):
+class RequestsFull(Fault):
     """Too many wait already, or it is too long: the watchdog would not take it."""
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.core.faults import Fault
 from fleet.world.ports import Disk
 
 Document = dict[str, Any]
@@ -34,7 +35,7 @@ _TEXT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOREIGN = frozenset({errno.ELOOP, errno.EINVAL, errno.EMLINK, errno.EFBIG})  # a thing we did not put there
 
 
-class StoreError(Exception):
+class StoreError(Fault):
     """State that this version must not touch. Says which file and what to do."""
 
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fleet.core.faults import Fault
 from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, Proc
 
 Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
 
 
-class Unavailable(Exception):
+class Unavailable(Fault):
     """The world did not answer, or not in whole. Says what was asked and what to do."""
 
 

@@ -58,7 +58,7 @@ def attend(path: str) -> Standing:
         wrong = error
     here = ground_of(fleet) if fleet is not None else None
     record = recall(path, fleet.log_dir if fleet is not None else _salvaged(path, text))
-    why = cause(Cause(wrong.cause) if wrong else Cause.NONE, here, record.ground if record else None, alive)
+    why = cause(wrong.cause if wrong else Cause.NONE, here, record.ground if record else None, alive)
     if fleet is not None and why is Cause.NONE:
         return Standing(fleet, text)
     if record is None or not why:

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from fleet import bootstrap, engine
 from fleet.cli import common, completions, doctor, init, logs, main, parser
+from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.table import render
 from fleet.core.text import escaped
 from fleet.journal import locks, requests, store
-from fleet.world import packages, terminal, tmux_words
+from fleet.world import packages, ports, terminal, tmux_words
 from tests.programs import COMMON, need
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -241,6 +242,13 @@ def test_closed_streams_and_odd_locales_are_survived():
         (locks.LockError("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
         (requests.RequestsFull("too many: wait"), 1, "error: too many: wait\n"),
         (store.StoreError("too new: update"), 1, "error: too new: update\n"),
+        (ports.Unavailable("no tmux: install it"), 1, "error: no tmux: install it\n"),
+        (bootstrap.CannotBuild("no network: wait"), 1, "error: no network: wait\n"),
+        (
+            ConfigError([Problem("a.toml", 1, "", "one"), Problem("a.toml", 2, "k", "two")]),
+            2,
+            "error: a.toml:1: one\nerror: a.toml:2: k: two\n",
+        ),
     ],
 )
 def test_every_way_to_end_is_an_exit_code(monkeypatch, capsys, raised, code, says):
