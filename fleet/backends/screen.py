@@ -212,14 +212,19 @@ def _verdict(
     return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
 
 
-def judge_notice(backend: Backend, text: str, *, now: float, zone: str) -> Reading:
-    """What the CLI's own words mean where there is no screen around them: in a hook or a transcript."""
-    for glyph in ("⎿ ", "● ", "■ "):
+def judge_notice(
+    backend: Backend, text: str, gutters: Sequence[str], *, now: float, zone: str
+) -> Reading:
+    """What the CLI's own words mean where there is no screen around them: in a hook or a transcript.
+
+    `gutters` is what they would stand behind on a screen.
+    """
+    for gutter in gutters:
         for rule in _profile(backend).rules:
-            line = glyph + " ".join(text.split())
+            line = gutter + " ".join(text.split())
             if rule.region == "notice" and rule.search(line) and not (rule.unless and rule.unless(line)):
                 until = parse_reset(line, now=now, zone=zone) if rule.state in _DATED else None
-                return Reading(rule.state, rule.name, _evidence(line[2:]), until)
+                return Reading(rule.state, rule.name, _evidence(line[len(gutter) :]), until)
     return Reading(ScreenState.UNKNOWN)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fleet import engine
-from fleet.backends import shipped
+from fleet.backends import profiles
 from fleet.backends.embed import SCREENS, embeddings
 from fleet.backends.screen import read
 from fleet.core.model import Backend
@@ -103,7 +103,7 @@ def run(verbose: bool = False) -> list[Trial]:  # noqa: FBT001, FBT002  the runn
     if not clis:
         results.append(Trial("corpus", f"recorded screens in {CORPUS}", "no such directory", ok=False))
     for cli in clis:
-        backend = shipped.load(cli)
+        backend = profiles.load(cli)
         corpus = list(captures(cli))
         results += [check(backend, capture) for capture in corpus]
         if cli in SCREENS:

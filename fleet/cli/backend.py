@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.backends import shipped
+    from fleet.backends import profiles
 
     if args.what == "list":
-        rows = [(name, shipped.load(name).version) for name in shipped.names()]
+        rows = [(name, profiles.load(name).version) for name in profiles.names()]
         if args.json:
             io.json([{"name": name, "proved_against": version} for name, version in rows])
         else:

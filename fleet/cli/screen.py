@@ -56,16 +56,16 @@ def look(backend: Backend, text: str, now: float, zone: str) -> Reading:
 
 def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:
     """The project's own backend where there is a project here, the shipped one otherwise."""
-    from fleet.backends import shipped
+    from fleet.backends import profiles
 
     if args.config or os.path.exists("agents.toml"):
         fleet = running_fleet(args, io)
         found = next((b for b in fleet.backends if b.name == name), None)
         if found:
             return found
-    if name not in shipped.names():
-        raise Fail(f"there is no backend {name!r}", hint=f"one of {', '.join(shipped.names())}", code=2)
-    return shipped.load(name)
+    if name not in profiles.names():
+        raise Fail(f"there is no backend {name!r}", hint=f"one of {', '.join(profiles.names())}", code=2)
+    return profiles.load(name)
 
 
 def text_of(name: str) -> str:

@@ -89,9 +89,9 @@ def _explain_key(key: Key) -> str:
 
 
 def _type(key: Key) -> str:
-    if not key.choices:
+    if not key.words:
         return key.type.value
-    words = ", ".join(key.choices)
+    words = ", ".join(key.words)
     if key.type is Type.STRINGS:
         return f"a list of {words}"
     return f"{key.type.value}, by {words}" if key.type is Type.WORDS else f"one of {words}"
@@ -184,8 +184,8 @@ def _json_key(key: Key) -> dict[str, Any]:
         shape = {"type": "array", "items": _json_table(inner)}
     else:
         shape = dict(_JSON[key.type])
-    if key.choices:
-        closed = {"enum": [str(choice) for choice in key.choices]}
+    if key.words:
+        closed = {"enum": [str(choice) for choice in key.words]}
         if key.type is Type.STRINGS:
             shape["items"] = shape["items"] | closed
         elif key.type is Type.WORDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleet.config import schema as s
 from fleet.config.schema import REQUIRED, Key, Type
-from fleet.core.model import LANDMARKS, NOTICES, REGIONS, SIGNALS, TRANSCRIPTS
+from fleet.core.model import LANDMARKS, NOTICES, REGIONS
 from fleet.core.seen import ScreenState
 
 WATCH = ("none", "heal", "heal+stall")
@@ -36,6 +36,16 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "notify": ("[[notify]]", "One place to be told about changes of state."),
     "price": ('[price."MODEL"]', "US dollars per million tokens, over the shipped price table."),
 }
+
+
+def _sources() -> tuple[str, ...]:
+    from fleet.backends.sources import SCREEN, adapters  # few files name a source, and each folder is loaded
+
+    return (*adapters(), SCREEN)
+
+
+def _readers() -> tuple[str, ...]:
+    return ("claude", "codex", "opencode")
 
 
 KEYS: tuple[Key, ...] = (
@@ -295,9 +305,9 @@ KEYS: tuple[Key, ...] = (
     Key("backend", "fatal_re", Type.REGEX, "", "The conversation cannot go on: stop and start afresh.",
         "'cannot be modified'"),
     Key("backend", "signals", Type.STRINGS, (), "Structured sources, the most trusted first.",
-        '["hooks", "screen"]', choices=SIGNALS),
+        '["hooks", "screen"]', choices=_sources),
     Key("backend", "transcript", Type.STRING, "", "Which transcript reader understands it.", '"claude"',
-        choices=TRANSCRIPTS),
+        choices=_readers),
     Key("backend", "version", Type.STRING, "", "The CLI release this was proved against.", '"2.1.197"'),
     Key("backend", "patterns", Type.TABLES, (), "What the screen may show.",
         "[{ name = \"busy\", state = \"working\", re = 'esc to interrupt' }]"),

@@ -6,12 +6,11 @@ uses are read, because reading TOML is the dearest part of a start.
 
 from __future__ import annotations
 
-import os
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from fleet.backends.profiles import HERE, names, path_of, written
 from fleet.config.keys import BY_SECTION
 from fleet.config.problems import ConfigError, Findings, KeyPath, Problem, spell
 from fleet.config.reader import DEFAULTS, Reader
@@ -19,8 +18,6 @@ from fleet.config.schema import NAME
 from fleet.core.model import Backend, Dialog, Pattern, TextRule
 from fleet.core.rules.outbox import OUR_WORDS
 from fleet.core.text import did_you_mean
-
-SHIPPED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "backends")
 
 # How an inherited value and a project's own are put together; any other key is simply replaced.
 _BY_KEY = ("env", "screen")
@@ -32,26 +29,19 @@ _BY_NAME: dict[str, type[Pattern | Dialog | TextRule]] = {
 }
 
 
-def shipped_names(directory: str = SHIPPED) -> list[str]:
-    """The profiles that come with the engine."""
-    return sorted(entry[:-5] for entry in os.listdir(directory) if entry.endswith(".toml"))
-
-
-def shipped(name: str, directory: str = SHIPPED) -> dict[str, Any] | None:
+def shipped(name: str, directory: str = HERE) -> dict[str, Any] | None:
     """The raw profile of that name, or nothing. A word that is no name is no path either."""
     if not NAME.fullmatch(name):
         return None
-    path = os.path.join(directory, f"{name}.toml")
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        return written(name, directory)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise ConfigError(
             [
                 Problem(
-                    path,
+                    path_of(name, directory),
                     None,
                     "",
                     f"the shipped profile cannot be read: {error}",
@@ -93,7 +83,7 @@ class Backends:
 
     def known(self) -> set[str]:
         """All names that may be asked for."""
-        return set(self._tables) | set(shipped_names() if self._profiles is None else self._profiles)
+        return set(self._tables) | set(names() if self._profiles is None else self._profiles)
 
     def _misreads(self, backend: Backend) -> None:
         """What the watchdog types stands on the screen: it must not look like a banner."""
@@ -145,7 +135,7 @@ def profile_values(name: str, raw: dict[str, Any]) -> dict[str, Any]:
     report = Findings()
     given = _given(raw, (), Reader(report, strict=True, trusted=True))
     if report.errors:
-        path = os.path.join(SHIPPED, f"{name}.toml")
+        path = path_of(name)
         raise ConfigError(Problem(path, None, spell(f.where), f.text, f.hint) for f in report.errors)
     return DEFAULTS["backend"] | given
 

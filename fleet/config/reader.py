@@ -102,10 +102,10 @@ class Reader:
             at, text, hint = fault
             self.report.error((*where, *at), text, hint)
             return False
-        if key.choices and key.type is Type.WORDS and not self._trusted:
+        if key.words and key.type is Type.WORDS and not self._trusted:
             for name, _ in normal:
-                if name not in key.choices:
-                    self.unknown(name, key.choices, (*where, name))
+                if name not in key.words:
+                    self.unknown(name, key.words, (*where, name))
         values[key.name] = normal
         return True
 
@@ -113,8 +113,8 @@ class Reader:
 def _fault(key: Key, value: Any) -> tuple[KeyPath, str, str] | None:
     """Where in the value it is, what is wrong, what to do."""
     for at, word in _chosen(key, value):
-        if word not in key.choices:
-            return at, f'"{word}" is not one of {", ".join(key.choices)}', did_you_mean(word, key.choices)
+        if word not in key.words:
+            return at, f'"{word}" is not one of {", ".join(key.words)}', did_you_mean(word, key.words)
     if key.type is Type.REGEX and (said := schema.regex(value)):
         return (), said, "single quotes keep backslashes as they are"
     if key.check and (said := key.check(value)):
@@ -124,7 +124,7 @@ def _fault(key: Key, value: Any) -> tuple[KeyPath, str, str] | None:
 
 def _chosen(key: Key, value: Any) -> list[tuple[KeyPath, str]]:
     """The words of a value that must be of the key's closed set, each with its place."""
-    if not key.choices or key.type is Type.WORDS:  # there the keys are, and those are read as keys
+    if not key.words or key.type is Type.WORDS:  # there the keys are, and those are read as keys
         return []
     if key.type is Type.STRINGS:
         return [((index,), word) for index, word in enumerate(value)]

@@ -66,9 +66,14 @@ class Key(NamedTuple):
     text: str
     example: str = ""
     check: Check | None = None
-    choices: tuple[str, ...] = ()  # of the value; in a list of its items, in a table of its keys
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()  # see `words`
     derived: str = ""  # in words, where the default is worked out from other keys
     inherited: bool = False  # [defaults] may hold it for every agent
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The closed set: of the value, in a list of its items, in a table of its keys. Empty: any."""
+        return self.choices() if callable(self.choices) else self.choices
 
 
 class Wrong(Exception):

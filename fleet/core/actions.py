@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.core.model import TextRule
+from fleet.core.model import Backend, TextRule
 from fleet.core.seen import PaneRef
 
 
@@ -77,7 +77,7 @@ class Post:
     server: str
     conversation: str
     cause: str
-    key_env: str = ""  # who set a password for a server of their own has it in this variable
+    backend: Backend  # how its server is spoken to
 
 
 @dataclass(frozen=True, slots=True)

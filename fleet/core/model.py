@@ -18,16 +18,14 @@ TextWay = Literal["keys", "argument", "both"]
 Kind = Literal["loop", "persistent", "task"]
 Watch = Literal["none", "heal", "heal+stall"]
 
-# What a profile may name: parts of a screen, the expressions that tell them apart, structured sources,
-# transcript readers. What stands behind each is in backends and transcripts; tests hold the two together.
+# What a profile may name: parts of a screen, and the expressions that tell them apart. What stands behind
+# each is in backends; tests hold the two together.
 REGIONS = ("live", "notice", "status", "footer", "composer", "box", "dialog", "opening", "end")
 LANDMARKS = (
     "aside", "bar", "close", "commands", "composer", "echo", "folded", "header", "hint", "inside", "margin",
     "notice", "open", "option", "output", "overlay", "placeholder", "queued", "said", "status", "summary",
     "tool", "user",
 )  # fmt: skip
-SIGNALS = ("hooks", "registry", "transcript", "rollout", "notify", "server", "screen")
-TRANSCRIPTS = ("claude", "codex", "opencode")
 
 WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
 
@@ -107,9 +105,9 @@ class Backend:
     env_pass: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     inherits: str = ""
-    signals: tuple[str, ...] = ()  # structured sources, most trusted first; adapters live in backends/
+    signals: tuple[str, ...] = ()  # structured sources, most trusted first
     queues_input: bool = False  # the CLI queues what is typed while it works
-    transcript: str = ""  # which reader in transcripts/ understands it: claude, codex, opencode or none
+    transcript: str = ""  # which folder of backends/ has the reader of its records; empty: none
     start_grace: float = 30.0
     version: str = ""  # the CLI release the profile was proved against
     patterns: tuple[Pattern, ...] = ()

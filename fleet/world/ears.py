@@ -16,9 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fleet import regular
-from fleet.backends.adapters import ADAPTERS, wanted
-from fleet.backends.facts import Facts, Heading, Reach, Source
-from fleet.backends.opencode_letters import USER
+from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, mailbox, reports, wanted
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
@@ -73,12 +71,12 @@ class Ears:
 
     def hear(self, agent: AgentSpec, backend: Backend, run: Run | None, tree: tuple[Proc, ...]) -> Heard:
         """Read what is new, and sum up what is known."""
-        if run is None or not any(name in ADAPTERS for name in backend.signals):
+        if run is None or not reports(backend):
             return NOTHING
         ear = self._ears.get(agent.session)
         if ear is None or ear.run != run.id:
             ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation)
-            ear.key = server_key(self._world, self._house, agent.session, run, backend.server_key_env)
+            ear.key = server_key(self._world, self._house, agent.session, run, backend)
         if tree:
             ear.processes = tuple((p.pid, p.start) for p in tree)
         facts = Facts(
@@ -139,7 +137,7 @@ class Ears:
             read = []
         for at, data in read:
             heading = Heading(backend, facts, source, at, self._world.zone or "UTC")
-            said += _understood(ADAPTERS[source.adapter].signals, heading, data, faults)
+            said += _understood(adapters()[source.adapter].signals, heading, data, faults)
         if faults and source.where not in ear.told_of:
             ear.told_of.add(source.where)
             reason = f"{source.adapter}: {source.where}: {faults[0]}; that is passed over"
@@ -184,7 +182,7 @@ class Ears:
         self, ear: _Ear, facts: Facts, source: Source, faults: list[str]
     ) -> list[tuple[float, bytes]]:
         if not ear.found:
-            claims = ADAPTERS[source.adapter].claims
+            claims = adapters()[source.adapter].claims
             names = [n for n in self._world.disk.names(source.where) if n.endswith(source.suffix)]
             for name in sorted(names, reverse=True)[:NEWEST]:
                 path = f"{source.where}/{name}"
@@ -206,13 +204,14 @@ class Ears:
         return [answer]
 
 
-def server_key(world: World, house: House, session: str, run: Run, variable: str) -> str:
+def server_key(world: World, house: House, session: str, run: Run, backend: Backend) -> str:
     """User and password for a run's server: ours from its file, a user's own from the environment."""
-    password = world.environ.get(variable, "") if not run.server else ""
+    password = world.environ.get(backend.server_key_env, "") if not run.server else ""
     if run.server:
         with suppress(OSError):
             password = world.disk.read(house.path(f"key-{session}")).decode().strip()
-    return f"{USER}:{password}" if password else ""
+    box = mailbox(backend)
+    return f"{box.USER}:{password}" if box and password else ""
 
 
 def _new_lines(disk: Disk, ear: _Ear, path: str, faults: list[str]) -> list[tuple[float, bytes]]:

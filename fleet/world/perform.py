@@ -219,7 +219,7 @@ class Performer:
         settings = ""
         told: dict[str, object] = {}
         if backend.settings_flag:
-            from fleet.backends.adapters import settings as hooks  # slow to load, and few backends have hooks
+            from fleet.backends.sources import settings as hooks  # slow to load, and few backends have hooks
 
             told = hooks(backend)
         if told:
@@ -227,7 +227,7 @@ class Performer:
             self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
         program = ""
         if backend.notify_flag:
-            from fleet.backends.adapters import notify
+            from fleet.backends.sources import notify
 
             program = notify(backend, signals)
         port, key = self._server(agent, backend)
@@ -277,7 +277,7 @@ class Performer:
         """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
         if not backend.session_id_flag or not backend.signals or agent.env_file or backend.preamble:
             return True  # its own id, or nothing that we could look at
-        from fleet.backends.adapters import Facts, Reach, wanted  # slow to load, and few backends have them
+        from fleet.backends.sources import Facts, Reach, wanted  # slow to load, and few backends have them
 
         env = {**self.world.environ, **held, **dict(backend.env), **dict(agent.env)}
         facts = Facts(os.path.realpath(agent.dir), 0.0, conversation, env=env)
@@ -364,19 +364,19 @@ class Performer:
         return self._noted("press", action.agent, action.ref.run, action.cause, press)
 
     def _post(self, action: Post, message: Message | None) -> Result:
-        from fleet.backends import opencode_letters as letters  # the one server that takes letters
+        from fleet.backends.sources import mailbox
         from fleet.world.ears import server_key
 
-        run = self.records.run(action.ref.session)
-        if message is None or run is None or run.id != action.ref.run:
+        run, box = self.records.run(action.ref.session), mailbox(action.backend)
+        if message is None or run is None or run.id != action.ref.run or box is None:
             return Result(Outcome.STALE, "the message or the run is not there any more")
         try:
             text = self.text_of(message)
         except OSError as error:
             return Result(Outcome.IMPOSSIBLE, f"{message.file}: {error.strerror}")
-        name = letters.name(message.id, message.at_wall)
-        send, body, look = letters.letter(action.server, action.conversation, name, text)
-        key = server_key(self.world, self.house, action.ref.session, run, action.key_env)
+        name = box.name(message.id, message.at_wall)
+        send, body, look = box.letter(action.server, action.conversation, name, text)
+        key = server_key(self.world, self.house, action.ref.session, run, action.backend)
 
         def post() -> str:
             self.world.mail.send(Letter(message.id, send, body, look, key, again=message.enters > 1))

@@ -21,7 +21,7 @@ sys.path[:0] = [os.path.dirname(os.path.dirname(HERE)), HERE]
 from rig import Home, Panes, installed  # noqa: E402  the path was just made
 from server import Server  # noqa: E402
 
-from fleet.backends import shipped  # noqa: E402
+from fleet.backends import profiles  # noqa: E402
 from fleet.backends.screen import read  # noqa: E402
 from fleet.backends.selftest import Trial  # noqa: E402
 from fleet.core.seen import Reading  # noqa: E402
@@ -120,7 +120,7 @@ class Drill:
 
     def __init__(self, cli: str, binary: str, root: str, server: Server) -> None:
         self.cli, self.binary, self.server = cli, binary, server
-        self.backend = shipped.load(cli)
+        self.backend = profiles.load(cli)
         self.ways = WAYS[cli]
         self.home = Home(root, server.url)
         self.home.prepare()

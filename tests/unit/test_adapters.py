@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.backends import claude_signals, codex_signals, opencode_signals, shipped
-from fleet.backends.adapters import ADAPTERS, settings, wanted
-from fleet.backends.facts import Facts, Heading, Reach, Source
+from fleet.backends import profiles
+from fleet.backends.claude import signals as claude_signals
+from fleet.backends.codex import signals as codex_signals
+from fleet.backends.opencode import signals as opencode_signals
+from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, settings, wanted
 from fleet.core.seen import Report, ReportKind
 
 SAMPLES = Path(__file__).resolve().parents[1] / "fixtures" / "signals"
-CLAUDE, CODEX, OPENCODE = (shipped.load(name) for name in ("claude", "codex", "opencode"))
+CLAUDE, CODEX, OPENCODE = (profiles.load(name) for name in ("claude", "codex", "opencode"))
 K = ReportKind
 THREAD = "01a1e1fa-22d5-7da2-b7e1-cf37f550277b"
 
@@ -335,11 +337,11 @@ def test_only_the_loopback_is_ever_asked():
 # --- all --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
+@pytest.mark.parametrize("name", adapters())
 @given(
     st.binary(max_size=200),
     st.sampled_from([b"", b'{"type":"event_msg","timestamp":"2026-11-16T03:50:50Z","payload":']),
 )
 def test_nothing_a_source_holds_can_break_an_adapter(name, data, lead):
     backend = {"server": OPENCODE, "rollout": CODEX, "notify": CODEX}.get(name, CLAUDE)
-    ADAPTERS[name].signals(heading(backend, source="http://127.0.0.1:1/session/status"), lead + data)
+    adapters()[name].signals(heading(backend, source="http://127.0.0.1:1/session/status"), lead + data)

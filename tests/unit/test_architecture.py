@@ -19,7 +19,7 @@ FILES = sorted((ROOT / "fleet").rglob("*.py"))
 # What each room may import of ours, besides itself.
 MAY_IMPORT = {
     "core": set(),
-    "config": {"core", "regular"},
+    "config": {"core", "backends", "regular"},
     "backends": {"core", "engine"},
     # agentlog is a program of its own and reads agents.toml
     "transcripts": {"core", "config", "regular", "when", "engine"},
@@ -70,11 +70,7 @@ IMPURE_CALLS = {
     "kill",
 }
 THIRD_PARTY_ROOMS = {"when", "world", "backends", "transcripts", "rooms", "cli"}
-BACKENDS = {path.stem for path in (ROOT / "fleet" / "backends").glob("*.toml")} | {
-    "claude",
-    "opencode",
-    "codex",
-}
+BACKENDS = {path.parent.name for path in (ROOT / "fleet" / "backends").glob("*/profile.toml")}
 
 
 def room_of(path: Path) -> str:

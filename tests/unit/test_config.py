@@ -11,6 +11,7 @@ import pytest
 import tomli_w
 
 from fleet import config
+from fleet.backends.profiles import names
 from fleet.config import profiles
 from fleet.config.keys import BY_SECTION, KEYS
 from fleet.config.schema import REQUIRED, Type, convert
@@ -102,7 +103,7 @@ def test_every_key_has_a_meaning_and_an_example_that_is_accepted(key):
     assert key.text.endswith(".")
     assert not key.check or not key.check(normal)
     words = normal if key.type is Type.STRINGS else dict(normal) if key.type is Type.WORDS else [normal]
-    assert not key.choices or set(words) <= set(key.choices)
+    assert not key.words or set(words) <= set(key.words)
     assert (
         key.default is REQUIRED
         or key.type in {Type.TABLE, Type.TABLES}
@@ -426,7 +427,7 @@ def test_the_resolved_document_reads_back_as_the_same_fleet(name):
     assert parse(text, strict=True) == fleet
 
 
-@pytest.mark.parametrize("profile", profiles.shipped_names())
+@pytest.mark.parametrize("profile", names())
 def test_every_shipped_profile_resolves_and_reads_back(profile):
     fleet = parse(HEAD.replace("demo", profile) + '[[agent]]\nname = "a"', profiles=None)
     text = tomli_w.dumps(config.resolved(fleet))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import tomllib
 
 import pytest
 
 from fleet import config
+from fleet.backends.profiles import names, written
 from fleet.config import ConfigError, profiles
 from fleet.config.problems import Findings
 from fleet.config.reader import Reader
@@ -108,20 +107,19 @@ def test_only_profiles_that_are_used_are_read(monkeypatch):
     assert sorted(read) == ["demo", "x"]
 
 
-@pytest.mark.parametrize("name", profiles.shipped_names())
+@pytest.mark.parametrize("name", names())
 def test_a_shipped_profile_passes_every_check_that_a_users_table_must_pass(name):
     """Shipped profiles skip the checks at a start; here they do not."""
-    with open(os.path.join(profiles.SHIPPED, f"{name}.toml"), "rb") as file:
-        raw = tomllib.load(file)
+    raw = written(name)
     report = Findings()
     profiles._given(raw, (), Reader(report, strict=True))
     assert not report.errors
     assert raw["bin"]
 
 
-def test_a_damaged_profile_is_our_fault_and_is_said_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(profiles, "SHIPPED", str(tmp_path))
-    (tmp_path / "bad.toml").write_text("x = ")
+def test_a_damaged_profile_is_our_fault_and_is_said_so(tmp_path):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "profile.toml").write_text("x = ")
     with pytest.raises(ConfigError, match="engine's checkout is damaged"):
         profiles.shipped("bad", str(tmp_path))
     with pytest.raises(ConfigError, match="there is no such key"):
@@ -130,7 +128,8 @@ def test_a_damaged_profile_is_our_fault_and_is_said_so(monkeypatch, tmp_path):
 
 def test_no_word_can_reach_a_file_outside_the_profiles(tmp_path):
     (tmp_path / "in").mkdir()
-    (tmp_path / "x.toml").write_text('bin = "x"')
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "profile.toml").write_text('bin = "x"')
     assert profiles.shipped("../x", str(tmp_path / "in")) is None
     assert profiles.shipped("x", str(tmp_path)) == {"bin": "x"}
 

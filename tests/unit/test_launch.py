@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.backends import shipped
-from fleet.backends.adapters import notify
+from fleet.backends import profiles
+from fleet.backends.sources import notify
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world import launch
 from fleet.world.shell import fill
@@ -191,7 +191,7 @@ def test_a_server_gets_its_port_by_flag_and_its_password_from_a_file(place):
 def test_a_program_to_be_notified_by_arrives_as_one_toml_array(place, shell, evil):
     """I42."""
     scene = Scene(place, notify_flag="-c notify={notify}")
-    scene.compose["notify"] = notify(shipped.load("codex"), evil)
+    scene.compose["notify"] = notify(profiles.load("codex"), evil)
     (_, argument) = scene.run(shell)["argv"]
     assert tomllib.loads(argument)["notify"][-1] == evil
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.backends import claude_signals, codex_signals, shipped
-from fleet.backends.facts import Facts, Heading, Reach, Source
+from fleet.backends import profiles
+from fleet.backends.claude import signals as claude_signals
+from fleet.backends.codex import signals as codex_signals
+from fleet.backends.sources import Facts, Heading, Reach, Source
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Run
 from fleet.core.rules.limits import limits
@@ -122,7 +124,7 @@ def test_a_limit_is_passed_on_once_and_once_more_when_its_end_is_known_better():
 def heading(cli: str) -> Heading:
     run = Run("run", "p-a", 0.0)
     facts = Facts("/w", run.started)
-    return Heading(shipped.load(cli), facts, Source("x", Reach.TAIL, "x"), NOW.wall, "UTC")
+    return Heading(profiles.load(cli), facts, Source("x", Reach.TAIL, "x"), NOW.wall, "UTC")
 
 
 def test_the_transcript_and_the_rollout_have_the_number():

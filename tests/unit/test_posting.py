@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from fleet.backends import opencode_letters as letters
+from fleet.backends.opencode import letters
 from fleet.core.actions import Paste, Post
 from fleet.core.case import ProcView
 from fleet.core.rules.typing import receipts, typing
@@ -24,7 +24,9 @@ from tests.deadlines import patience
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
 SERVER = "http://127.0.0.1:4096"
-BY_SERVER = replace(BACKEND, message_delivery="server", queues_input=True, server_key_env="KEY")
+BY_SERVER = replace(
+    BACKEND, message_delivery="server", signals=("server",), queues_input=True, server_key_env="KEY"
+)
 RUNS = replace(READY, run=replace(READY.run, server=SERVER, conversation="ses_1"))
 WAITING = replace(RUNS, outbox=(message(),))
 OPEN = {"mailbox": True}
@@ -58,7 +60,7 @@ def answered(memory, outcome=None, **more):
 def test_with_a_server_that_answers_a_message_is_posted_and_on_record_before_it_goes():
     """I11, I20."""
     verdict = decide(WAITING, **OPEN)
-    assert verdict.action == Post("a", REF, "send-1", SERVER, "ses_1", "post send send-1", "KEY")
+    assert verdict.action == Post("a", REF, "send-1", SERVER, "ses_1", "post send send-1", BY_SERVER)
     (kept,) = verdict.memory.outbox
     assert (kept.status, kept.posted, kept.at_wall, kept.run) == (
         MessageState.SUBMITTED,
@@ -344,7 +346,7 @@ class Office:
         """Noted."""
 
 
-POST = Post("a", REF, "send-1", SERVER, "ses_1", "post", "KEY")
+POST = Post("a", REF, "send-1", SERVER, "ses_1", "post", BY_SERVER)
 
 
 def test_the_act_writes_to_the_run_that_was_meant_with_that_runs_password():

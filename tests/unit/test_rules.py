@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.backends import shipped
+from fleet.backends import profiles
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.case import LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
@@ -319,7 +319,7 @@ def test_a_run_of_another_backend_is_put_right_though_nobody_declares_that_one()
 def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(name, words):
     memory = replace(NOT_READY, run=replace(READY.run, resumed=True, conversation="u"))
     look = seen(pane=dead(1), survivors=0, last_words=words)
-    backend = shipped.load(name)
+    backend = profiles.load(name)
     verdict = heal(case(memory, seen=look, backend=backend))
     assert verdict.memory.bad_resumes == 2
     assert (

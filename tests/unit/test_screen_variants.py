@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import selftest, shipped
+from fleet.backends import profiles, selftest
 from fleet.backends.screen import read
 from fleet.core.model import Backend
 
 CAPTURES = [capture for cli in selftest.recorded() for capture in selftest.captures(cli)]
 NOW = selftest.NOW
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "screens"
-profile = functools.cache(shipped.load)
+profile = functools.cache(profiles.load)
 LIFELESS = {
     "dead",
     "starting",
@@ -252,7 +252,7 @@ def test_a_draft_is_seen_however_many_blanks_stand_before_it(gap):
     """With words in it, gemini's composer has one blank; with its hint it has three."""
     idle = (FIXTURES / "gemini" / "01-idle.txt").read_text()
     hint = re.search(r"^ \*   Type your message.*$", idle, re.MULTILINE)
-    seen = read(shipped.load("gemini"), idle.replace(hint[0], f" *{gap}begin the work"), now=0.0, zone="UTC")
+    seen = read(profiles.load("gemini"), idle.replace(hint[0], f" *{gap}begin the work"), now=0.0, zone="UTC")
     assert (seen.state, seen.draft) == ("idle", "begin the work")
 
 
@@ -271,7 +271,7 @@ def test_a_draft_is_seen_however_many_blanks_stand_before_it(gap):
     [("claude", "05-idle-fresh", "❯\u00a0"), ("codex", "02-idle-fresh", "› ")],
 )
 def test_a_draft_may_look_like_anything_a_cli_draws(name, fixture, composer, typed):
-    backend, screen = shipped.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
+    backend, screen = profiles.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
     before = read(backend, screen, now=0.0, zone="UTC")
     shown = composer + typed.replace("\n", "\n  ")
     changed = re.sub(rf"^{composer[0]}.*$", shown, screen, count=1, flags=re.MULTILINE)
@@ -290,7 +290,7 @@ def test_a_draft_may_look_like_anything_a_cli_draws(name, fixture, composer, typ
 )
 def test_a_composer_that_runs_what_is_typed_is_known(name, fixture, composer, runs):
     """I8."""
-    backend, screen = shipped.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
+    backend, screen = profiles.load(name), (FIXTURES / name / f"{fixture}.txt").read_text()
     assert not read(backend, screen, now=0.0, zone="UTC").commands
     changed = re.sub(composer, runs, screen, count=1, flags=re.MULTILINE)
     assert changed != screen

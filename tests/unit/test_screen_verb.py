@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import selftest, shipped
+from fleet.backends import profiles, selftest
 from fleet.cli import backend as backend_verb
 from fleet.cli import screen as screen_verb
 from fleet.cli.common import Fail, Io
@@ -95,11 +95,11 @@ def test_bytes_that_are_no_text_are_read_all_the_same(capsys, tmp_path):
     assert "\x1b" not in out
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", profiles.names())
 def test_a_shown_backend_is_toml_that_means_the_same_backend(capsys, name):
     _, out, _ = call(capsys, "backend", "show", name)
     table = tomllib.loads(out)["backend"][name]
-    assert table == json.loads(json.dumps(backend_verb.document(shipped.load(name))))
+    assert table == json.loads(json.dumps(backend_verb.document(profiles.load(name))))
 
 
 def test_what_a_shown_backend_holds_of_odd_characters_is_still_toml(capsys, tmp_path):
@@ -131,12 +131,12 @@ def test_a_project_sees_its_own_keys_merged_over_the_shipped_profile(capsys, tmp
 def test_backend_list_names_every_profile_and_the_release_it_was_proved_against(capsys):
     _, out, _ = call(capsys, "backend", "list", "--json")
     rows = {row["name"]: row["proved_against"] for row in json.loads(out)}
-    assert set(rows) == set(shipped.names())
+    assert set(rows) == set(profiles.names())
     assert rows["codex"] == "0.166.0"
 
 
 def test_a_kept_screen_is_a_capture_with_its_label_and_proves_itself(tmp_path):
-    claude = dataclasses.replace(shipped.load("claude"), bin="/nowhere/claude")
+    claude = dataclasses.replace(profiles.load("claude"), bin="/nowhere/claude")
     text = (SCREENS / "claude" / "c325-draft.txt").read_text()
     now = 1794799000.7
     reading = screen_verb.look(claude, text, now, "Europe/Berlin")
@@ -176,10 +176,10 @@ def test_selftest_passes_on_the_shipped_corpus(capsys):
 
 def test_selftest_says_which_screen_is_read_wrong(monkeypatch, capsys):
     """A profile line that no longer holds is named."""
-    broken = {name: shipped.load(name) for name in selftest.recorded()}
+    broken = {name: profiles.load(name) for name in selftest.recorded()}
     patterns = tuple(p for p in broken["claude"].patterns if p.name != "usage-limit")
     broken["claude"] = dataclasses.replace(broken["claude"], patterns=patterns)
-    monkeypatch.setattr(selftest.shipped, "load", broken.__getitem__)
+    monkeypatch.setattr(selftest.profiles, "load", broken.__getitem__)
     code, out, _ = call(capsys, "selftest")
     assert code == 1
     assert "FAIL claude/32-limit-weekly: expected limited, until" in out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import selftest, shipped
+from fleet.backends import profiles, selftest
 from fleet.backends.embed import SCREENS, embeddings
 from fleet.backends.screen import read
 from fleet.core.model import Backend, Dialog, Pattern
@@ -21,7 +21,7 @@ CORPUS = Path(selftest.CORPUS)
 CLIS = selftest.recorded()
 CAPTURES = [capture for cli in CLIS for capture in selftest.captures(cli)]
 NOW = selftest.NOW
-profile = functools.cache(shipped.load)
+profile = functools.cache(profiles.load)
 QUICK, SLOW = 1_000, 10_000
 
 

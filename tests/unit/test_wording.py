@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.backends import shipped
+from fleet.backends import profiles
 from fleet.core.model import TextRule
 from fleet.core.wording import canonical, prepared, same
 
@@ -58,7 +58,7 @@ def test_what_cannot_arrive_exactly_is_refused_and_the_character_is_named(text, 
 @pytest.mark.parametrize("name", ["claude", "codex"])
 @pytest.mark.parametrize("text", ["well done 👍🏽", "🧑🏿\u200d🚀", "বাংলা ভাষা", "நா"])
 def test_what_leaves_a_piece_of_itself_on_the_screen_is_not_typed(name, text):
-    assert "send its name" in prepared(text, shipped.load(name).texts).refused
+    assert "send its name" in prepared(text, profiles.load(name).texts).refused
 
 
 @pytest.mark.parametrize("way", ["keys", "argument"])
@@ -76,7 +76,7 @@ def test_what_leaves_a_piece_of_itself_on_the_screen_is_not_typed(name, text):
     ],
 )
 def test_what_claude_may_have_a_command_for_is_refused_and_a_path_is_not(text, way, refused):
-    made = prepared(text, shipped.load("claude").texts, way)
+    made = prepared(text, profiles.load("claude").texts, way)
     assert ("put a word before it" in made.refused) is refused
 
 
@@ -118,23 +118,23 @@ def test_what_arrived_altered_is_not_what_was_sent(said, meant, equal):
     assert same(said, meant) is equal
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", profiles.names())
 def test_every_refusal_of_a_shipped_profile_says_why(name):
-    rules = shipped.load(name).texts
+    rules = profiles.load(name).texts
     assert all(rule.why for rule in rules if rule.treat == "refuse")
     for text in ("naïve café — “quoted” ✅ 你好 ❤️ 👩‍💻 🇩🇪", "two\nlines", "a = b; $(x) `y` | z & 'q'"):
         assert prepared(text, rules) == prepared(text, ())
 
 
-@pytest.mark.parametrize("name", [n for n in shipped.names() if shipped.load(n).version])
+@pytest.mark.parametrize("name", [n for n in profiles.names() if profiles.load(n).version])
 @pytest.mark.parametrize("text", ["!echo x", "  !echo x", "!", "!\nmore"])
 def test_no_profile_of_a_real_cli_types_a_shell_command(name, text):
-    made = prepared(text, shipped.load(name).texts)
+    made = prepared(text, profiles.load(name).texts)
     assert made.refused or made.text.startswith(" ")
 
 
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_a_prompt_on_the_command_line_is_never_a_flag_nor_a_command(name):
-    backend = shipped.load(name)
+    backend = profiles.load(name)
     assert backend.prompt_mark == "--"
     assert prepared("!echo x", backend.texts, "argument").text == " !echo x"

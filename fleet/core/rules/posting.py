@@ -54,7 +54,7 @@ def post(case: Case, message: Message) -> Verdict:
         _address(case),
         run.conversation,
         f"post {message.kind} {message.id}",
-        case.backend.server_key_env,
+        case.backend,
     )
     changed = handed_in(case.memory, sent, case.now)
     return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + LOOK_S)

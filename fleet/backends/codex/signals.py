@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, Source
 from fleet.backends.jsonl import as_object, instant, objects
 from fleet.backends.screen import judge_notice
+from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
@@ -28,6 +28,7 @@ NOTIFY = (
 )
 SLACK_S = 2.0  # a thread may be dated a moment before we wrote down the start
 
+_GUTTERS = ("■ ",)  # what its own words stand behind on a screen
 _FULL = 100.0
 _META = re.compile(rb'"(id|session_id|timestamp|cwd|thread_source)":\s*("(?:[^"\\\\]|\\\\.)*")')
 
@@ -123,7 +124,7 @@ def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: f
 
 
 def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Report:
-    reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
+    reading = judge_notice(heading.backend, words, _GUTTERS, now=at, zone=heading.zone)
     kind = KIND_OF_STATE.get(reading.state, ReportKind.TURN_FAILED)
     until = (resets or reading.until) if kind is ReportKind.LIMIT_HIT else None
     exact = kind is ReportKind.LIMIT_HIT and resets is not None
@@ -163,3 +164,9 @@ def _events(data: bytes) -> Iterator[tuple[str, Mapping[str, Any], float]]:
         at, payload = instant(record.get("timestamp")), record.get("payload")
         if at is not None and isinstance(payload, dict):
             yield str(record.get("type")), payload, at
+
+
+ADAPTERS = {
+    "rollout": Adapter(rollout, from_rollout, claims=claims),
+    "notify": Adapter(spool, from_notify, notify=notify),
+}

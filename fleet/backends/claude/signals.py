@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.backends.facts import KIND_OF_STATE, WORDS, Facts, Heading, Reach, Source
 from fleet.backends.jsonl import as_object, instant, objects
 from fleet.backends.screen import judge_notice
+from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
@@ -30,6 +30,7 @@ EVENTS = (
     "Stop", "StopFailure", "SessionEnd",
 )  # fmt: skip
 
+_GUTTERS = ("⎿ ", "● ")  # what its own words stand behind on a screen
 _KIND_OF_ERROR = {
     "authentication_failed": ReportKind.AUTH_FAILED,
     "oauth_org_not_allowed": ReportKind.AUTH_FAILED,
@@ -175,7 +176,7 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
 
 def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[ReportKind, float | None]:
     """A usage limit, a refusal, a full context, or just an API error: the words decide, the code helps."""
-    reading = judge_notice(heading.backend, words, now=at, zone=heading.zone)
+    reading = judge_notice(heading.backend, words, _GUTTERS, now=at, zone=heading.zone)
     kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, ReportKind.TURN_FAILED)
     return kind, reading.until
 
@@ -187,3 +188,10 @@ def _words(content: Any) -> str:
     return "\n".join(
         str(b.get("text", "")) for b in blocks if isinstance(b, dict) and b.get("type") == "text"
     )
+
+
+ADAPTERS = {
+    "hooks": Adapter(spool, from_hook, settings=hook_settings),
+    "registry": Adapter(registry, from_registry),
+    "transcript": Adapter(transcript, from_transcript),
+}

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.backends.facts import WORDS, Facts, Heading, Reach, Source
+from fleet.backends.opencode import letters
+from fleet.backends.sources import WORDS, Adapter, Facts, Heading, Reach, Source
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
@@ -108,3 +109,6 @@ def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Report]:
             )
         )
     return said
+
+
+ADAPTERS = {"server": Adapter(pages, from_page, mailbox=letters)}
