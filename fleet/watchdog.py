@@ -23,6 +23,7 @@ from fleet.core.memory import AgentMemory, Message, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.rules.outbox import queue
 from fleet.core.words import EventType, MessageKind
+from fleet.journal.events import Begun
 from fleet.world.ages import Ages
 from fleet.world.asks import Asks
 from fleet.world.board import Board
@@ -125,21 +126,12 @@ class Watchdog:
         if not self.observe:
             for name in ("agents", "runs", "signals"):
                 self.world.disk.make_dir(self.house.path(name))
-            self._abandon_intents()
             self.house.events.record(
                 EventType.WATCHDOG_STARTED, reason=f"version {__version__}", version=__version__
             )
         self.ledger = Bookkeeper(self.world, self.house) if self._govern_with is not None else None
         self.loop = self._govern_with(self.world, self.house) if self._govern_with is not None else None
         return ""
-
-    def _abandon_intents(self) -> None:
-        """What a predecessor was about to do is looked at again, never done because it was written."""
-        for intent in self.house.intents.open_intents():
-            self.house.intents.end(intent.id, "abandoned")
-            self.house.events.record(
-                EventType.INTENT_ABANDONED, agent=intent.agent, reason=f"{intent.effect}: {intent.cause}"
-            )
 
     def close(self, why: str) -> None:
         """Say goodbye."""
@@ -196,7 +188,7 @@ class Watchdog:
         if heavy:
             self._pulse.heavy = now.steady
             self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
-            self.trouble.guard("tidying", self._tidy)
+            self.trouble.guard("tidying", self.house.store.tidy)
         if self.house.events.settle():
             self.trouble.recover()
         self._show(fleet, todo, look, now)
@@ -220,9 +212,8 @@ class Watchdog:
             if entries[name].frozen and seen is not None and seen.pane is not None:
                 table, ref = self.world.processes, seen.pane.ref
                 pid = 0 if seen.pane.dead else ref.pid
-                intent = self.house.intents.begin("signal", name, ref.run, "its pause is over")
+                self.house.events.begin([Begun("signal", name, ref.run, "its pause is over")])
                 table.signal(table.members(pid, ref.run), signal.SIGCONT)
-                self.house.intents.end(intent, "done")
         left = self.house.desired.update(lambda d: d.end_pauses(over, now.wall))
         for name in over:
             if not left.entries[name].paused:
@@ -510,10 +501,6 @@ class Watchdog:
             self.mind.fleet, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
         )
         self.records.save_fleet(self.mind.fleet)
-
-    def _tidy(self) -> None:
-        self.house.intents.settle()
-        self.house.store.tidy()
 
     def _record(self, kind: EventType, agent: str, reason: str) -> None:
         if not self.observe:

@@ -1,7 +1,8 @@
 """Everything that was decided and done, and why. Newest last.
 
 Shows the last 50, or with --since or --until all of that time; -n N shows the last N in all cases. When
-there are earlier ones, their number is said on stderr.
+there are earlier ones, their number is said on stderr. `effect.begun`, which stands before every keystroke
+and signal, is shown with --json and with --type effect.begun.
 
 WHEN is an age (90m, 2h, 1d), an ISO time, or what people write: 8am, "yesterday 22:00", "mon 09:00",
 "16 nov 8:30 Europe/Berlin". A time without a zone is this host's, one without a day its last occurrence,
@@ -19,6 +20,7 @@ from typing import Any
 
 from fleet.cli.common import Fail, Io, count, running_fleet, span
 from fleet.core.text import escaped
+from fleet.core.words import EventType
 
 LAST = 50
 
@@ -98,6 +100,8 @@ def _most(asked: int | None, *, every: bool) -> int | None:
 
 def _fits(record: dict[str, Any], args: argparse.Namespace) -> bool:
     kind = str(record.get("type", ""))
+    if kind == EventType.EFFECT_BEGUN and not (args.json or args.type):
+        return False  # the cause of every keystroke: for programs, and for who asks
     by_type = not args.type or kind == args.type or (args.type.endswith(".") and kind.startswith(args.type))
     return by_type and (not args.agent or record.get("agent") == args.agent)
 

@@ -23,8 +23,3 @@ class Result:
     def ok(self) -> bool:
         """It was done."""
         return self.outcome is Outcome.DONE
-
-    @property
-    def said(self) -> str:
-        """The word and its reason, for the record."""
-        return f"{self.outcome}: {self.why}" if self.why else str(self.outcome)

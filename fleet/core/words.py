@@ -155,7 +155,7 @@ class EventType(StrEnum):
     SERVER_FOUNDED = "server.founded"
     SERVER_LOST = "server.lost"
 
-    INTENT_ABANDONED = "intent.abandoned"
+    EFFECT_BEGUN = "effect.begun"
     ACTION_STALE = "action.stale"
     ACTION_FAILED = "action.failed"
     DESIRED_CHANGED = "desired.changed"

@@ -3,15 +3,19 @@
 A record that was cut short by a crash costs that record alone: whoever writes next, and finds the file not
 as it was left, begins a new line first. When the disk refuses, ordinary records wait in memory and are
 written with the next one that succeeds; a record asked for with `sync` fails loudly, because its caller
-must not go on without it. What a full disk took is not written again: a line that it cut is completed where
-it ends, or, when another process has written since, closed and written anew. Readers drop repeats.
+must not go on without it. An effect is announced so before it happens (`begin`): the record names the cause
+of everything that was done, also by a process that was killed in between.
+
+What a full disk took is not written again: a line that it cut is completed where it ends, or, when another
+process has written since, closed and written anew. Readers drop repeats.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +43,16 @@ def _redacted(value: object, secrets: tuple[str, ...]) -> object:
     if isinstance(value, list | tuple | set | frozenset):
         return [_redacted(v, secrets) for v in value]
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """One effect that is about to happen: a start, a signal, a keystroke, a session taken away."""
+
+    effect: str
+    agent: str
+    run: str
+    cause: str
 
 
 class Events:
@@ -71,6 +85,22 @@ class Events:
     ) -> Record:
         """Write down that it happened. Raises OSError only when asked to `sync`."""
         size, lead, as_left = self._look()
+        record = self._made(kind, agent, reason, facts)
+        self._mend(as_left=as_left)
+        self._wait(record)
+        self._flush(size, lead, synced=1 if sync else 0)
+        return record
+
+    def begin(self, effects: Sequence[Begun]) -> None:
+        """Put down what is about to be done, durably, with one flush. Raises OSError: then it is not done."""
+        size, lead, as_left = self._look()
+        self._mend(as_left=as_left)
+        for one in effects:
+            facts = {"effect": one.effect, "run": one.run}
+            self._wait(self._made(EventType.EFFECT_BEGUN, one.agent, one.cause, facts))
+        self._flush(size, lead, synced=len(effects))
+
+    def _made(self, kind: EventType, agent: str, reason: str, facts: dict[str, Any]) -> Record:
         now = round(self._wall(), 3)
         self._seq += 1
         record: Record = {
@@ -85,10 +115,6 @@ class Events:
             "facts": _redacted(facts, self._secrets),
         }
         self.recent.append(record)
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
-        self._mend(as_left=as_left)
-        self._wait(line)
-        self._flush(size, lead, sync=sync)
         return record
 
     def settle(self) -> bool:
@@ -96,7 +122,7 @@ class Events:
         if self._waiting:
             size, lead, as_left = self._look()
             self._mend(as_left=as_left)
-            self._flush(size, lead, sync=False)
+            self._flush(size, lead, synced=0)
         else:
             self.trouble = ""  # what was refused was given up; the next record tells whether it still is
         return not self.trouble
@@ -108,7 +134,8 @@ class Events:
                 self._waiting.popleft()
             self._cut = 0
 
-    def _wait(self, line: bytes) -> None:
+    def _wait(self, record: Record) -> None:
+        line = json.dumps(record, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
         if len(self._waiting) == WAITING_MAX:
             del self._waiting[1 if self._cut else 0]
             self._lost += 1
@@ -131,7 +158,8 @@ class Events:
                 break
         return size, b"\n" if raw and not raw.endswith(b"\n") else b"", False
 
-    def _flush(self, size: int, lead: bytes, *, sync: bool) -> None:
+    def _flush(self, size: int, lead: bytes, *, synced: int) -> None:
+        """Write what waits. The caller of the last `synced` records must not go on without them."""
         data = lead + b"".join(self._waiting)[self._cut :]
         try:
             if self._size < 0 and not size:
@@ -139,7 +167,7 @@ class Events:
             if size >= CAP:
                 self._rotate()
                 size = 0
-            self._disk.append(self.path, data, sync=sync)
+            self._disk.append(self.path, data, sync=bool(synced))
         except OSError as error:
             written = error.written if isinstance(error, Torn) else 0
             here = self._torn_at()
@@ -148,8 +176,8 @@ class Events:
             lost = f", {self._lost} are lost" if self._lost else ""
             waiting = f"{len(self._waiting)} records wait in memory{lost}"
             self.trouble = f"{self.path}: {error.strerror or error}; {waiting}"
-            if sync:
-                self._give_up_last()
+            if synced:
+                self._give_up(synced)
                 raise
             return
         self._waiting.clear()
@@ -167,11 +195,12 @@ class Events:
         while self._waiting and self._cut >= len(self._waiting[0]):
             self._cut -= len(self._waiting.popleft())
 
-    def _give_up_last(self) -> None:
-        """Its caller is told, and will not do what it announced; a part that got into the file is closed."""
+    def _give_up(self, count: int) -> None:
+        """Their caller is told, and will not do what they announce; a part that is in the file is closed."""
         if not self._waiting:
-            return  # it is there, only not for certain
-        self._waiting.pop()
+            return  # they are there, only not for certain
+        for _ in range(min(count, len(self._waiting))):
+            self._waiting.pop()
         if not self._waiting and self._cut:
             self._lead, self._cut = b"\n", 0
 

@@ -1,4 +1,4 @@
-"""Carry out actions, verbs' and watchdog's alike: look again, put the intent on record, act, say how it went.
+"""Carry out actions, verbs' and watchdog's alike: look again, put the cause on record, act, say how it went.
 
 What is expected and not found is STALE: nothing is done, and the next look decides anew. Files that a
 start needs are written before tmux is asked; what the operator wants is read once more in between.
@@ -23,7 +23,7 @@ from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
 from fleet.core.wording import prepared
 from fleet.core.words import EventType, Outcome
-from fleet.journal.intents import Intent
+from fleet.journal.events import Begun
 from fleet.world.launch import (
     ARGUMENT_CAP,
     agent_env,
@@ -106,9 +106,10 @@ class Performer:
     def _create(self, ready: list[Ready]) -> dict[str, Result]:
         if not ready:
             return {}
-        self.world.point("start.intent")
-        noted = [Intent("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready]
-        ids = self.house.intents.begin_all(noted)
+        self.world.point("start.begun")
+        self.house.events.begin(
+            [Begun("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready]
+        )
         self.world.point("start.remove")
         old = [r.order.replace for r in ready if r.order.replace is not None]
         said: dict[str, Result] = {}
@@ -125,9 +126,8 @@ class Performer:
             said |= {r.launch.session: Result(Outcome.REFUSED, f"not tried: {error}") for r in rest}
         self.world.point("start.created")
         results: dict[str, Result] = {}
-        for one, intent in zip(ready, ids, strict=True):
+        for one in ready:
             result = replace(said.get(one.launch.session, UNTOLD), run=one.run)
-            self.house.intents.end(intent, result.said)
             if result.ok:
                 self.house.events.record(
                     EventType.AGENT_STARTED,
@@ -317,9 +317,9 @@ class Performer:
                 raise AssertionError("starts go in batches, through start()")
 
     def _noted(self, effect: str, agent: str, run: str, cause: str, do: Callable[[], str]) -> Result:
-        """Intent on record, effect, outcome on record."""
-        self.world.point(f"{effect}.intent")
-        intent = self.house.intents.begin(effect, agent, run, cause)
+        """The cause on record, then the effect."""
+        self.world.point(f"{effect}.begun")
+        self.house.events.begin([Begun(effect, agent, run, cause)])
         self.world.point(effect)
         try:
             why = do()
@@ -327,7 +327,6 @@ class Performer:
         except Unavailable as error:
             result = Result(Outcome.UNKNOWN, str(error))
         self.world.point(f"{effect}.done")
-        self.house.intents.end(intent, result.said)
         return result
 
     def _signal(self, action: Signal) -> Result:

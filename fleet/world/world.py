@@ -11,7 +11,6 @@ from fleet.core.model import AgentSpec, Fleet
 from fleet.core.text import secret_values
 from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
-from fleet.journal.intents import Intents
 from fleet.journal.requests import Requests
 from fleet.journal.store import Store
 from fleet.world.host import Host
@@ -70,7 +69,6 @@ class House:
         self.store = Store(world.disk, self.state_dir, wall, repair=repair)
         secrets = secret_values(world.environ)
         self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick, secrets)
-        self.intents = Intents(world.disk, f"{self.state_dir}/intents.jsonl", wall)
         self.desired = DesiredFile(world.disk, self.store, world.lock)
         self.requests = Requests(world.disk, self.state_dir, wall)
 

@@ -57,13 +57,13 @@ def peace(arena: Arena, nemesis: Nemesis) -> dict[str, Any]:
         facts = json.loads(arena.project.agents("status", "--json", code=None).partition("\n{")[0] or "{}")
         rows = [*facts.get("agents", ()), *facts.get("services", ())]
         well = rows and all(r["state"] == "RUNNING" for r in rows) and not facts["problems"]
-        if well and facts["watchdog"]["state"] == "running" and not arena.pending():
+        if well and facts["watchdog"]["state"] == "running":
             converged = time.monotonic() - began
         elif facts.get("watchdog", {}).get("state") != "running":
             arena.verb("ensure").result()
         time.sleep(0.3)
     said = [f"{r['name']}: {r['state']} {r['detail']} {r['reason']}" for r in rows]
-    end = {"converged": converged, "waited": time.monotonic() - began, "pending": arena.pending()}
+    end = {"converged": converged, "waited": time.monotonic() - began}
     end["problems"] = facts.get("problems") or said
     arena.verb("down").result()
     return end | {"left": arena.left()}

@@ -192,13 +192,6 @@ class Arena:
             if path.stat().st_mode & 0o077:
                 yield f"{path.relative_to(self.root)} has mode {path.stat().st_mode & 0o777:o}"
 
-    def pending(self) -> list[str]:
-        """Intents without an outcome."""
-        rows = {}
-        for row in _lines(self.project.log_dir / "state" / "intents.jsonl"):
-            rows[row["id"]] = None if "outcome" in row else f"{row.get('effect')} {row.get('agent')}"
-        return [text for text in rows.values() if text]
-
     def left(self) -> list[str]:
         """Who is still there though everything was taken down."""
         here = self.tmux("list-sessions", "-F", "#{session_name}").split()

@@ -197,17 +197,17 @@ def one_watchdog_acts(story: Story) -> Found:
 
 
 def every_run_has_a_cause(story: Story) -> Found:
-    """I46: what came to life is on record, but for what a killed watchdog had only announced."""
+    """I46: what came to life was announced, or is on record as started."""
     told = {e["facts"].get("run") for e in story.events if e["type"].endswith(".started")}
     came: dict[str, str] = {}
     for row in story.history:
         for session in row["runs"].keys() & story.sessions().keys():
             came |= dict.fromkeys(row["runs"][session], session)
     silent = {run: session for run, session in came.items() if run not in told}
-    cut = sum(e["type"] == "intent.abandoned" and e["reason"].startswith("start") for e in story.events)
-    cut += sum(v["code"] not in {0, 1} for v in story.verbs)
-    if len(silent) > cut:
-        yield f"I46: {len(silent)} runs are on no record, {cut} starts were cut short: {silent}"
+    begun = {e["facts"]["run"] for e in story.events if e["type"] == "effect.begun"}
+    nameless = {run: session for run, session in silent.items() if run not in begun}
+    if nameless:
+        yield f"I46: runs that are on no record: {nameless}"
 
 
 def no_fault_of_its_own(story: Story) -> Found:
@@ -230,12 +230,10 @@ def the_record_is_in_order(story: Story) -> Found:
 
 
 def all_is_well_in_the_end(story: Story) -> Found:
-    """I33, I47, I50: faults over, everything wanted runs, nothing is pending, and `status` agrees."""
+    """I33, I47, I50: faults over, everything wanted runs, and `status` agrees."""
     if story.end.get("converged") is None:
         waited, why = story.end.get("waited", 0), story.end.get("problems")
         yield f"I50: not as desired {waited:.0f} s after the last fault: {why}"
-    if story.end.get("pending"):
-        yield f"I50: intents without an outcome: {story.end['pending']}"
     if story.end.get("left"):
         yield f"I29: left after the last `down`: {story.end['left']}"
 

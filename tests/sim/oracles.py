@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from fleet.core.words import Outcome
+from fleet.core.words import EventType, Outcome
 from fleet.journal.events import parse
 from tests.sim.agents import BUSY, Mood, SimAgent
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
@@ -26,9 +26,10 @@ NOTICED_S = 90.0
 NOTICED_TICKS = 4
 ENDED = frozenset({Mood.WEDGE, Mood.SHELL, Mood.IMPOSTER})
 QUIET = frozenset({Mood.IDLE, Mood.DONE, Mood.WAIT, Mood.ERROR, Mood.CONTEXT, Mood.HUNG})
+KEYS = frozenset({"paste", "press"})
 SLOP = 2.0
 FARTHEST_S = 8 * 86_400.0  # nobody believes a reset later than that; a clock was moved
-TAIL = 6000  # bytes of the intents file in which the cause of an act must stand
+TAIL = 20000  # bytes of the record in which the cause of an act must stand
 
 
 class Violation(AssertionError):
@@ -79,6 +80,7 @@ class Oracles:
         self.acts: Counter[str] = Counter()
         self._limited: dict[str, float] = {}  # when it was last seen truly limited
         self._shut: dict[str, bytes] = {}  # its window as it stands on disk
+        self._spent: set[bytes] = set()  # causes on record that an act has followed from
         self.starts = Starts(self)
         machine.table.on_end = self.starts.on_end
 
@@ -202,20 +204,21 @@ class Oracles:
             self._justified(member, agent, "remove")
 
     def _has_cause(self, effect: str, who: str) -> None:
-        """I46: whatever is done stands in the intents beforehand, without an outcome yet."""
-        file = self.machine.disk.files.get(f"{LOG_DIR}/state/intents.jsonl")
-        name, ended = who.removeprefix("sim-"), set()
+        """I46: whatever is done is on the durable record beforehand; each keystroke has one of its own."""
+        file = self.machine.disk.files.get(f"{LOG_DIR}/events.jsonl")
+        name = who.removeprefix("sim-")
         durable = bytes(file.data[: file.synced][-TAIL:]) if file else b""
         for line in reversed(durable.split(b"\n")):
-            try:
-                record = json.loads(line)
-            except ValueError:
+            record = parse(line)
+            if record is None or record["type"] != EventType.EFFECT_BEGUN or record["agent"] != name:
                 continue
-            if "outcome" in record:
-                ended.add(record["id"])
-            elif record["id"] not in ended and record["agent"] == name and effect in (record["effect"], ""):
-                return
-        self.fail("I46", f"{effect or 'an act'} on {who} without an intent on record")
+            if effect and record["facts"]["effect"] != effect:
+                continue
+            if effect in KEYS and line in self._spent:
+                break
+            self._spent.add(line)
+            return
+        self.fail("I46", f"{effect or 'an act'} on {who} without a cause on record")
 
     def _may_type(self, verb: str, member: Member, agent: SimAgent, detail: str) -> None:
         name, mood = member.name, agent.mood

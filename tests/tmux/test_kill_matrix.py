@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from fleet.core.words import RequestKind
-from fleet.journal.intents import Intents
 from fleet.journal.requests import Requests
 from fleet.world import procfs
 from fleet.world.files import RealDisk
@@ -23,9 +22,9 @@ from tests.tmux.project import Project, until
 pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 MORTAL = Path(__file__).with_name("mortal.py")
-STARTS = ("start.intent", "start.remove", "start.create", "start.created")
-TYPING = ("paste.intent", "paste", "paste.done", "press.intent", "press", "press.done")
-STOPS = ("signal.intent", "signal", "signal.done", "remove.intent", "remove", "remove.done")
+STARTS = ("start.begun", "start.remove", "start.create", "start.created")
+TYPING = ("paste.begun", "paste", "paste.done", "press.begun", "press", "press.done")
+STOPS = ("signal.begun", "signal", "signal.done", "remove.begun", "remove", "remove.done")
 DISK = tuple(f"disk:{n}" for n in (1, 2, 3, 5, 8, 13))
 
 WEDGES = """
@@ -104,15 +103,13 @@ class Matrix:
         nudge(str(state))
 
     def sound(self, point: str) -> None:
-        """One session and one process set for each, and nothing left open on record."""
+        """One session and one process set for each."""
         p = self.project
         sessions = p.tmux("list-sessions", "-F", "#{session_name}").split()
         ours = sorted(s for s in sessions if s.startswith(p.prefix) and not s.endswith("-watchdog"))
         assert ours == sorted(f"{p.prefix}{n}" for n in self.names.values()), point
         for name in self.names.values():
             assert len(self.runs(name)) == 1, (point, name)
-        intents = Intents(RealDisk(), str(p.log_dir / "state" / "intents.jsonl"), lambda: 0.0)
-        until(lambda: not intents.open_intents())
 
 
 @pytest.fixture

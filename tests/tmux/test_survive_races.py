@@ -15,7 +15,7 @@ from tests.tmux.project import ENGINE, Project, gated, until
 
 pytestmark = pytest.mark.tmux
 
-POINTS = ("start.intent", "start.remove", "start.create", "start.created")
+POINTS = ("start.begun", "start.remove", "start.create", "start.created")
 DEMO = '[[agent]]\nname = "{}"\nkind = "persistent"\nbackend = "demo"\n'
 HEAD_START_S = 0.5  # for the verb to run into the watchdog; if it does not, the test proves less, not wrongly
 

@@ -117,7 +117,7 @@ steps = [{{ once = "leave", steps = [{{ wait_file = "leave" }}, {{ become = "{sh
 """
 
 
-@pytest.mark.parametrize("point", ["paste.intent", "press.intent"])
+@pytest.mark.parametrize("point", ["paste.begun", "press.begun"])
 def test_nothing_is_typed_into_a_shell_that_the_agent_left_behind(make, point):
     """I8: the agent is gone between the decision and the keystroke."""
     p = make()

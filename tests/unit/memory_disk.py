@@ -16,6 +16,7 @@ class MemoryDisk:
         self.sticky = False
         self.torn = 0.0  # the share of its data that a failing append leaves behind
         self._last_inode = 0
+        self.syncs = 0  # writes that had to be durable
 
     def _step(self) -> None:
         if not self.fail_at:
@@ -53,6 +54,7 @@ class MemoryDisk:
                 self._put(path, old + data[:fits])
             raise Torn(error, fits) from None
         self._put(path, old + data)
+        self.syncs += sync
 
     def remove(self, path):
         self._step()

@@ -14,8 +14,7 @@ import signal
 import sys
 import time
 
-from fleet.journal.events import Events, read
-from fleet.journal.intents import Intents
+from fleet.journal.events import Begun, Events, read
 from fleet.journal.store import Store
 from fleet.world.files import RealDisk
 
@@ -66,27 +65,24 @@ def load_events(where):
     return numbers[-1] if numbers == list(range(1, len(numbers) + 1)) else -1
 
 
-def save_intents(where, number):
-    intents = Intents(RealDisk(), f"{where}/intents.jsonl", time.time)
-    intents.compact()
+def save_effects(where, number):
+    events = Events(RealDisk(), f"{where}/events.jsonl", time.time)
     while True:
-        number += 1
-        told = intents.begin("start", "a", str(number), "test")
+        number += 2
+        events.begin([Begun("start", "a", str(n), "test") for n in (number - 1, number)])
         yield number
-        for old in [i.id for i in intents.open_intents() if i.id != told]:
-            intents.end(old, "done")
 
 
-def load_intents(where):
-    opened = Intents(RealDisk(), f"{where}/intents.jsonl", time.time).open_intents()
-    return int(opened[-1].run) if opened else -1
+def load_effects(where):
+    numbers = [int(r["facts"]["run"]) for r in read(RealDisk(), f"{where}/events.jsonl")]
+    return numbers[-1] if numbers == list(range(1, len(numbers) + 1)) else -1
 
 
 KINDS = {
     "store": (save_store, load_store),
     "naive": (save_naive, load_naive),
     "events": (save_events, load_events),
-    "intents": (save_intents, load_intents),
+    "effects": (save_effects, load_effects),
 }
 
 

@@ -8,7 +8,7 @@ from tests.chaos.checker import CHECKS, Story, check, unfold
 from tests.chaos.nemesis import WEIGHTS, Nemesis
 
 T = 1_794_800_000.0
-WELL = {"converged": 1.0, "pending": [], "left": []}
+WELL = {"converged": 1.0, "left": []}
 
 
 def look(at: float, *, runs=None, panes=(), server=100, dogs=(7,), canary=("1", "2")) -> dict:
@@ -99,7 +99,6 @@ BROKEN = {
     "a verb with a traceback": ("fault", story(verbs=[verb("up", 0, 1) | {"traceback": "Traceback ..."}])),
     "a file for everybody": ("I41", story(open_modes=["state/x has mode 644"])),
     "never well again": ("I50", story(end={"converged": None, "waited": 120, "problems": ["a: dead"]})),
-    "something pending": ("I50", story(end=WELL | {"pending": ["start a"]})),
     "something left": ("I29", story(end=WELL | {"left": ["p-a"]})),
 }
 
@@ -142,8 +141,8 @@ FINE = {
         events=started("r1"),
     ),
     "two watchdogs met": story(*(look(n, dogs=(7, 8) if n < 5 else (7,)) for n in range(20))),
-    "cut short and said so": story(
-        look(0, runs=ONE), events=[event(1, "intent.abandoned", "a", "start: it was killed by signal 9")]
+    "cut short after it was announced": story(
+        look(0, runs=ONE), events=[event(1, "effect.begun", "a", effect="start", run="r1")]
     ),
 }
 

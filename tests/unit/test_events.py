@@ -14,8 +14,7 @@ import pytest
 
 from fleet.core.words import EventType
 from fleet.journal import events as events_module
-from fleet.journal.events import Events, follow, read
-from fleet.journal.intents import Intent, Intents
+from fleet.journal.events import Begun, Events, follow, read
 from fleet.world.files import RealDisk
 from tests.unit.memory_disk import MemoryDisk
 from tools.docs import written
@@ -260,43 +259,27 @@ def test_two_processes_writing_at_once_lose_and_mix_nothing(tmp_path):
         assert found == list(range(300))
 
 
-# Intents
+# Effects
 
 
-def test_an_intent_is_open_until_its_outcome():
+def test_effects_are_announced_with_one_flush_and_in_their_order():
     disk = MemoryDisk()
-    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
-    first = intents.begin("start", "a", "run1", "died")
-    second, third = intents.begin_all(
-        [Intent("stop", "b", "run2", "down"), Intent("type", "c", "run3", "ping")]
-    )
-    intents.end(second, "done")
-    left = Intents(disk, "/s/intents.jsonl", lambda: 6.0).open_intents()
-    assert [(i.id, i.effect, i.agent, i.run, i.cause, i.at) for i in left] == [
-        (first, "start", "a", "run1", "died", 5.0),
-        (third, "type", "c", "run3", "ping", 5.0),
+    events = Events(disk, "/s/events.jsonl", lambda: 5.0)
+    events.begin([Begun("start", "a", "run1", "died"), Begun("start", "b", "run2", "up")])
+    assert [(r["type"], r["agent"], r["reason"], r["facts"]) for r in read(disk, "/s/events.jsonl")] == [
+        ("effect.begun", "a", "died", {"effect": "start", "run": "run1"}),
+        ("effect.begun", "b", "up", {"effect": "start", "run": "run2"}),
     ]
+    assert disk.syncs == 1
 
 
-def test_an_intent_that_could_not_be_written_is_not_open_and_says_so():
+def test_what_could_not_be_announced_is_not_on_record_and_its_caller_is_told():
     disk = MemoryDisk()
-    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
-    intents.begin("start", "a", "run1", "died")
+    events = Events(disk, "/s/events.jsonl", lambda: 5.0)
+    events.begin([Begun("start", "a", "run1", "died")])
     disk.fail_at, disk.torn = 1, 0.5
     with pytest.raises(OSError, match="No space"):
-        intents.begin("start", "b", "run2", "died")
-    third = intents.begin("start", "c", "run3", "died")
-    assert [i.agent for i in intents.open_intents()] == ["a", "c"]
-    intents.end(third, "done")
-    assert [i.agent for i in intents.open_intents()] == ["a"]
-
-
-def test_the_file_of_intents_stays_small(monkeypatch):
-    monkeypatch.setattr("fleet.journal.intents.COMPACT_AT", 2000)
-    disk = MemoryDisk()
-    stuck = Intents(disk, "/s/intents.jsonl", lambda: 5.0).begin("start", "old", "run0", "crashed here")
-    intents = Intents(disk, "/s/intents.jsonl", lambda: 5.0)
-    for n in range(500):
-        intents.end(intents.begin("start", "a", str(n), "died"), "done")
-    assert len(disk.files["/s/intents.jsonl"]) < 2500
-    assert [i.id for i in intents.open_intents()] == [stuck]
+        events.begin([Begun("start", "b", "run2", "died"), Begun("start", "c", "run3", "died")])
+    events.begin([Begun("press", "d", "run4", "submit")])
+    found = [r["agent"] for r in read(disk, "/s/events.jsonl")]
+    assert found in (["a", "d"], ["a", "b", "d"]), "only a line that was whole may stay"

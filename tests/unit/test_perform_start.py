@@ -32,8 +32,7 @@ def started(size: int, good: int):
     tmux = Hasty(good)
     world = SimpleNamespace(tmux=tmux, point=lambda name: None, lock=nullcontext)
     house = SimpleNamespace(
-        intents=SimpleNamespace(begin_all=lambda noted: [str(one.run) for one in noted], end=lambda *_: None),
-        events=SimpleNamespace(record=lambda *_, **__: None),
+        events=SimpleNamespace(record=lambda *_, **__: None, begin=lambda _: None),
     )
     ready = [
         Ready(

@@ -74,24 +74,21 @@ class Panes:
 
 
 class Noted:
-    """Intents, in order."""
+    """What was announced, in order, and how often the pane had been typed to by then."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self, panes) -> None:
+        self.panes, self.lines = panes, []
 
-    def begin(self, effect, *_):
-        self.lines.append(effect)
-        return effect
-
-    def end(self, intent, outcome):
-        self.lines.append(f"{intent}: {outcome}")
+    def begin(self, effects):
+        self.lines += [(one.effect, len(self.panes.typed)) for one in effects]
 
 
 class Stage:
     """As much of a world as typing needs."""
 
     def __init__(self, *names: str) -> None:
-        self.tmux, self.processes, self.intents = Panes(), self, Noted()
+        self.tmux, self.processes = Panes(), self
+        self.events = Noted(self.tmux)
         self.names = names
         self.point = lambda _name: None
 
@@ -115,12 +112,12 @@ def test_the_act_itself_looks_once_more_who_is_in_the_pane(action):
     assert len(there.tmux.typed) == 1
 
 
-def test_the_intent_is_on_record_before_and_the_outcome_after():
+def test_the_cause_is_on_record_before_the_effect():
     stage = Stage("tui")
     Performer(stage, stage, None).act(PRESS)
-    Performer(stage, stage, None).act(replace(PRESS, expects="other"))
-    assert stage.intents.lines[:2] == ["press", "press: done"]
-    assert stage.intents.lines[2:] == ["press", "press: stale: other is not in the pane any more"]
+    Performer(stage, stage, None).act(PASTE, message())
+    assert stage.events.lines == [("press", 0), ("paste", 1)]
+    assert len(stage.tmux.typed) == 2
 
 
 def test_whoever_expects_nobody_types_to_anybody():

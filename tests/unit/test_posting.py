@@ -321,7 +321,7 @@ class Office:
     """As much of a world, a house and its records as a post needs."""
 
     def __init__(self) -> None:
-        self.disk = self.mail = self.intents = self
+        self.disk = self.mail = self.events = self
         self.environ = {"KEY": "the user's own"}
         self.sent, self.record = [], replace(RUNS.run, id=REF.run)
         self.point = lambda _name: None
@@ -339,11 +339,8 @@ class Office:
     def run(self, _session):
         return self.record
 
-    def begin(self, *_):
-        return "1"
-
-    def end(self, *_):
-        """Noted."""
+    def begin(self, _effects):
+        """Announced."""
 
 
 POST = Post("a", REF, "send-1", SERVER, "ses_1", "post", BY_SERVER)

@@ -239,7 +239,7 @@ def killer(kind, where, rounds):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["store", "events", "intents"])
+@pytest.mark.parametrize("kind", ["store", "events", "effects"])
 def test_150_kills_at_random_moments_lose_nothing(kind, tmp_path):
     """I20."""
     result = killer(kind, tmp_path / "k", 150)

@@ -146,7 +146,7 @@ STORY = SimFloor(
         event("gate.passed", reason="gate 1: passed", at=1, phase="parse"),
         event("gate.failed", reason="gate 2 of 2 (clean): 3 files", at=2, phase="parse"),
         event("agent.died", "capped", "killed by signal 9", 3),
-        event("intent.recorded", "capped", "not shown", 3),
+        event("effect.begun", "capped", "not shown", 3),
         event("agent.healed", "capped", "it died", 4),
     ],
     used={"builder": (1_234_567, 3.5), "adversary": (987, None)},

@@ -114,7 +114,7 @@ def test_every_caption_is_a_sentence(kind):
 
 
 def test_what_only_matters_to_the_record_has_no_caption():
-    assert caption({"type": "intent.recorded", "agent": "a", "reason": "x", "facts": {}}) == ""
+    assert caption({"type": "effect.begun", "agent": "a", "reason": "x", "facts": {}}) == ""
     assert (
         caption({"type": "agent.state_changed", "agent": "a", "reason": "x", "facts": {"now": "WORKING"}})
         == "a works."

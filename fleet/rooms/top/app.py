@@ -34,7 +34,7 @@ USED_S = 15.0  # reading transcripts is not free
 EVENTS_KEPT = 200
 PROBLEMS_MAX = 4
 ROOM_FOR_EVENTS = 18  # lines
-NOISE = ("intent.", "notify.", "tokens.", EventType.MESSAGE_QUEUED)
+NOISE = ("effect.", "notify.", "tokens.", EventType.MESSAGE_QUEUED)
 
 KEYS = (
     ("enter", "attach", "attach", "its terminal; C-b d comes back here"),
