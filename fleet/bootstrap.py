@@ -18,7 +18,6 @@ again only while an index that could not be reached still cannot be; that takes 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -35,6 +34,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+if __name__ == "__main__":  # run by its path
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from fleet import engine, umask
+from fleet.journal.locks import LockError, alone
+from fleet.world import packages
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STAMP = "fleet-stamp"
@@ -79,8 +85,6 @@ def enter(
     lacking = missing(modules)
     if not lacking:
         return
-    from fleet import engine, umask  # here, because this file is also run by its path
-
     if engine.INSTALLED:  # pip brought our libraries: nothing is built among its packages
         advice = f"not installed; to add what is missing: {pip_line(lacking)}"
         if not optional:
@@ -112,8 +116,6 @@ def enter(
 
 def pip_line(lacking: Sequence[str]) -> str:
     """The command that adds missing modules to an installed package."""
-    from fleet import engine
-
     extras = sorted({EXTRAS[name] for name in lacking if name in EXTRAS})
     what = engine.PROJECT + (f"[{','.join(extras)}]" if extras else "")
     return shlex.join([sys.executable, "-m", "pip", "install", what])
@@ -145,8 +147,6 @@ def ensure(wanted: str = "base", *, home: str = HOME, patient: bool = True) -> s
 
 def ready(wanted: str, *, home: str = HOME) -> str:
     """The environment's Python if its stamp is that of the wanted set or of a larger one, else ""."""
-    from fleet import engine
-
     if engine.INSTALLED:  # there is no lock to compare a stamp with
         return ""
     target = venv_dir(home)
@@ -210,8 +210,6 @@ def install(into: str, lock: str, run: Run) -> None:
             return
         say("uv could not do it; trying pip")
     if missing(["venv", "ensurepip"]):
-        from fleet.world import packages
-
         raise CannotBuild(
             f"{sys.executable} has no venv module; put uv on PATH, or {packages.advice(packages.VENV)}"
         )
@@ -323,18 +321,13 @@ def remember_failure(wanted: str, home: str, fault: CannotBuild) -> None:
 @contextlib.contextmanager
 def locked(target: str) -> Iterator[None]:
     """One builder at a time; the kernel lets go of the lock however we end."""
-    try:
-        file = open(f"{target}.lock", "w", encoding="ascii")  # noqa: SIM115  closed below, by the with
-    except OSError as fault:
-        raise CannotBuild(
-            f"{os.path.dirname(target)} cannot be written ({fault.strerror}): set AO_VENV"
-        ) from fault
-    with file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            say("another start is setting up the libraries; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
+            waiting = "another start is setting up the libraries; waiting for it"
+            held.enter_context(alone(f"{target}.lock", lambda: say(waiting)))
+        except LockError as fault:
+            why = fault.__cause__.strerror if isinstance(fault.__cause__, OSError) else str(fault)
+            raise CannotBuild(f"{os.path.dirname(target)} cannot be written ({why}): set AO_VENV") from fault
         yield
 
 
@@ -364,14 +357,11 @@ def last_line(text: str) -> str:
 def say(text: str) -> None:
     """To stderr: stdout belongs to the verb."""
     if sys.stderr is not None:
-        from fleet import engine
-
         sys.stderr.write(f"{engine.AGENTS}: {text}\n")
         sys.stderr.flush()
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, HOME)  # when it is run by its path
     try:
         print(ensure(sys.argv[1] if len(sys.argv) > 1 else "base"))
     except CannotBuild as fault:

@@ -47,13 +47,15 @@ class Type(Enum):
     TABLES = "a list of tables"
 
 
-class Required(Enum):
-    """The default of a key that has none."""
+class Default(Enum):
+    """What stands for a default that is no value."""
 
     REQUIRED = "required"
+    IN_MODEL = "in model"  # the default of the field in core/model
 
 
-REQUIRED: Final = Required.REQUIRED
+REQUIRED: Final = Default.REQUIRED
+IN_MODEL: Final = Default.IN_MODEL
 
 
 class Key(NamedTuple):
@@ -62,13 +64,13 @@ class Key(NamedTuple):
     section: str
     name: str
     type: Type
-    default: Any
     text: str
     example: str = ""
     check: Check | None = None
     choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()  # see `words`
     derived: str = ""  # in words, where the default is worked out from other keys
     inherited: bool = False  # [defaults] may hold it for every agent
+    default: Any = IN_MODEL
 
     @property
     def words(self) -> tuple[str, ...]:

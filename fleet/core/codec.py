@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -30,7 +30,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        if all(isinstance(key, str) for key in value):
+            return {str(key): to_plain(item) for key, item in value.items()}
+        return [[to_plain(key), to_plain(item)] for key, item in value.items()]
     if is_dataclass(kind):
         return {
             name: item if type(item) in _BARE else to_plain(item)
@@ -38,6 +40,12 @@ def to_plain(value: Any) -> Any:
             if (item := getattr(value, name)) is not default and item != default
         }
     return value
+
+
+def all_fields(value: Any) -> dict[str, Any]:
+    """A dataclass with every field, whatever its value: for readers that do not know our defaults."""
+    kind: type = type(value)
+    return {name: to_plain(getattr(value, name)) for name, _ in _defaults(kind)}
 
 
 def from_plain(kind: type[T], data: Any) -> T:
@@ -66,27 +74,40 @@ def _builder(hint: Any) -> Builder:
         return lambda data: data
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in {types.UnionType, typing.Union}:
-        return _builder(next(a for a in arguments if a is not type(None)))
+        return _or_none(_builder(next(a for a in arguments if a is not type(None))))
     if origin is tuple:
         return _tuple_of(_builder(arguments[0])) if arguments[1:] == (...,) else _row_of(arguments)
+    if origin in {dict, Mapping}:
+        return _mapping_of(_builder(arguments[0]), _builder(arguments[1]), rows=arguments[0] is not str)
     if not isinstance(hint, type):
         return lambda data: data
     if is_dataclass(hint):
         return _record_of(hint)
     if issubclass(hint, Enum):
-        return lambda data: None if data is None else hint(data)
+        return hint
     return _bare(hint)
 
 
+def _or_none(build: Builder) -> Builder:
+    return lambda data: None if data is None else build(data)
+
+
 def _tuple_of(item: Builder) -> Builder:
-    return lambda data: None if data is None else tuple(map(item, data))
+    return lambda data: tuple(map(item, data))
+
+
+def _mapping_of(key: Builder, item: Builder, *, rows: bool) -> Builder:
+    """Keys that are no strings were written as rows of key and value."""
+    if rows:
+        return lambda data: {key(name): item(value) for name, value in data}
+    return lambda data: {key(name): item(value) for name, value in data.items()}
 
 
 def _row_of(hints: tuple[Any, ...]) -> Builder:
     parts = tuple(map(_builder, hints))
 
     def build(data: Any) -> Any:
-        return None if data is None else tuple(p(item) for p, item in zip(parts, data, strict=True))
+        return tuple(p(item) for p, item in zip(parts, data, strict=True))
 
     return build
 
@@ -95,8 +116,6 @@ def _record_of(kind: type) -> Builder:
     parts = {name: _builder(hint) for name, hint in typing.get_type_hints(kind).items()}
 
     def build(data: Any) -> Any:
-        if data is None:
-            return None
         return kind(**{key: parts[key](item) for key, item in data.items() if key in parts})
 
     return build
@@ -104,7 +123,7 @@ def _record_of(kind: type) -> Builder:
 
 def _bare(kind: type) -> Builder:
     def build(data: Any) -> Any:
-        if data is None or isinstance(data, kind):
+        if isinstance(data, kind):
             return data
         if kind is float and isinstance(data, int):
             return float(data)

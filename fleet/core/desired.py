@@ -11,7 +11,7 @@ Every change makes a new generation; whoever acts on one can see that it was ove
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -37,7 +37,7 @@ class Hold:
 class Desire:
     """One agent or service."""
 
-    want: Want = Want.UP
+    want: Want
     paused: bool = False  # supervised, but nothing is typed into it
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
@@ -56,8 +56,8 @@ class Desire:
 class Desired:
     """All entries, and how often they changed."""
 
-    generation: int = 0
-    entries: Mapping[str, Desire] = field(default_factory=dict)
+    generation: int
+    entries: Mapping[str, Desire]
 
     def wants_up(self, name: str) -> bool:
         """Whether the watchdog may bring it back."""
@@ -68,7 +68,7 @@ class Desired:
         """A new generation in which these names have these values; other values stay."""
         new = dict(self.entries)
         for name in names:
-            entry = replace(new.get(name, Desire()), **changes)
+            entry = replace(new.get(name, Desire(Want.UP)), **changes)
             new[name] = entry if entry.paused or entry.frozen else replace(entry, until=0.0)
         return Desired(self.generation + 1, new)
 
@@ -80,43 +80,5 @@ class Desired:
         """A new generation in which those of the names whose pause is over go on; others stay as they are."""
         return self.set(frozenset(names) & frozenset(self.pauses_over(wall)), paused=False, frozen=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
-        entries = {name: _entry_json(entry) for name, entry in self.entries.items()}
-        return {"generation": self.generation, "entries": entries}
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Desired:
-        """From what `to_json` made. Raises ValueError when it is something else."""
-        try:
-            entries = {str(n): _entry(e) for n, e in data["entries"].items()}
-            return Desired(int(data["generation"]), entries)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a record of what is desired: {error!r}") from error
-
-
-def _entry_json(entry: Desire) -> dict[str, Any]:
-    """Only what differs from a plain `up`."""
-    made: dict[str, Any] = {"want": entry.want.value}
-    made |= {key: True for key in ("paused", "frozen") if getattr(entry, key)}
-    if entry.until:
-        made["until"] = entry.until
-    if entry.hold:
-        hold = entry.hold
-        made["hold"] = {"pid": hold.pid, "start": hold.start, "until": hold.until, "why": hold.why}
-    return made
-
-
-def _entry(data: Mapping[str, Any]) -> Desire:
-    hold = data.get("hold")
-    return Desire(
-        want=Want(data["want"]),
-        paused=bool(data.get("paused")),
-        frozen=bool(data.get("frozen")),
-        hold=_hold(hold) if hold else None,
-        until=float(data.get("until", 0.0)),
-    )
-
-
-def _hold(data: Mapping[str, Any]) -> Hold:
-    return Hold(int(data["pid"]), int(data["start"]), float(data["until"]), str(data["why"]))
+NOTHING = Desired(0, {})

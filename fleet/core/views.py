@@ -43,32 +43,6 @@ class Row:
     account: str = ""
     messages: int = 0  # waiting to be typed
 
-    def plain(self) -> dict[str, object]:
-        """As JSON shows it."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "role": self.role,
-            "backend": self.backend,
-            "model": self.model,
-            "watch": self.watch,
-            "enabled": self.enabled,
-            "desired": self.desired,
-            "session": self.session,
-            "state": self.state,
-            "detail": self.detail,
-            "reason": self.reason,
-            "since": self.since,
-            "until": self.until,
-            "pid": self.pid,
-            "restarts": self.restarts,
-            "drift": list(self.drift),
-            "phase": self.phase,
-            "rule": self.rule,
-            "account": self.account,
-            "messages": self.messages,
-        }
-
 
 def state_of(seen: AgentSeen, detail: Detail, memory: AgentMemory) -> State:
     """The coarse word."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from fleet.core.desired import Desired
+from fleet.core.codec import from_plain, to_plain
+from fleet.core.desired import NOTHING, Desired
 from fleet.journal.store import Store
 from fleet.world.ports import Disk, FileStat
 
@@ -25,7 +26,7 @@ class DesiredFile:
         self._lock = lock
         self._seen: FileStat | None = None
         self._looked = False
-        self._value = Desired()
+        self._value = NOTHING
 
     def changed(self) -> bool:
         """Whether the file is another one than at the last `load`."""
@@ -42,7 +43,7 @@ class DesiredFile:
         with self._lock():
             self._read()
             new = change(self._value)
-            self._store.save(NAME, new.to_json())
+            self._store.save(NAME, to_plain(new))
             self._seen, self._value = self._stat(), new
         return new
 
@@ -52,5 +53,5 @@ class DesiredFile:
     def _read(self) -> None:
         seen = self._stat()  # before the content: a change in between is read again next time
         data = self._store.load(NAME)
-        self._value = Desired.from_json(data) if data is not None else Desired()
+        self._value = from_plain(Desired, data) if data is not None else NOTHING
         self._seen, self._looked = seen, True

@@ -1,7 +1,9 @@
-"""Two locks. `watchdog.lock` is held for a watchdog's whole life; `state.lock` for the length of a write.
+"""Locks between processes.
 
-Both are flocks, so they end with their process, however it ends. The file's content only tells people who
-holds it. Descriptors are never inherited: a child that outlives us must not keep our lock.
+`watchdog.lock` is held for a watchdog's whole life, `state.lock` for the length of a write; `alone` keeps any
+other work from being done twice at once. All are flocks, so they end with their process, however it ends.
+The file's content only tells people who holds it. Descriptors are never inherited: a child that outlives us
+must not keep our lock.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from fleet import regular
@@ -40,9 +42,12 @@ class Held(LockError):
         self.since = since
 
 
-def _open(path: str) -> int:
+_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+
+
+def _open(path: str, kind: int = _FILE) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        return os.open(path, kind | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
         hints = {
             errno.ENOENT: "the state directory does not exist: run `up` first",
@@ -64,18 +69,34 @@ def _is_at(fd: int, path: str) -> bool:
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
-def _take(path: str) -> int | None:
-    """A locked descriptor of the file that has that name now, or None when somebody holds it."""
+def _take(path: str, kind: int = _FILE, *, wait: bool = False) -> int | None:
+    """A locked descriptor of the file that has that name now, or None when another process holds it."""
     while True:
-        fd = _open(path)
+        fd = _open(path, kind)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fd)
             return None
         if _is_at(fd, path):
             return fd
         os.close(fd)  # replaced between open and flock: a lock on a nameless file protects nothing
+
+
+@contextlib.contextmanager
+def alone(path: str, before_waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold the lock on a file or a directory; waits, for as long as it takes, until no other process does."""
+    kind = os.O_DIRECTORY if os.path.isdir(path) else _FILE
+    fd = _take(path, kind)
+    if fd is None:
+        if before_waiting is not None:
+            before_waiting()
+        fd = _take(path, kind, wait=True)
+    assert fd is not None, "flock waited"
+    try:
+        yield
+    finally:
+        os.close(fd)
 
 
 def _sign(fd: int) -> None:

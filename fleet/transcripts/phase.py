@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from fleet.core.codec import from_plain, to_plain
 from fleet.transcripts.meter import Meter, Tally
 from fleet.transcripts.places import Wanted
 from fleet.transcripts.tokenlog import Prices, Record, TokenLog, make_record
-from fleet.transcripts.usage import Cells, Counts, add_cells, cells_beyond, number
+from fleet.transcripts.usage import Cells, add_cells, cells_beyond
 
 BOOKS = "tokens"  # the name of our document in the store
 SLICE = 32 << 20  # bytes a tick may spend on catching up with transcripts
@@ -104,7 +105,7 @@ class PhaseMeter:
             self.begin(phase, now, wanted)
             running = self.running()
         if running is not None:
-            self._save(open=_pack(self._watch(running, wanted, now, limited=limited)))
+            self._save(open=to_plain(self._watch(running, wanted, now, limited=limited)))
         return written
 
     def begin(self, phase: str, now: float, wanted: Sequence[Wanted]) -> None:
@@ -114,7 +115,7 @@ class PhaseMeter:
             return
         tally = self._tally(wanted)
         base = {name: _fold(cells, now) for name, cells in tally.agents.items()}
-        self._save(open=_pack(Open(self._run_id(), phase, now, base, _fold(tally.shared, now) or {})))
+        self._save(open=to_plain(Open(self._run_id(), phase, now, base, _fold(tally.shared, now) or {})))
 
     def end(self, phase: str, now: float, wanted: Sequence[Wanted]) -> list[Record]:
         """Write the record of that phase, once; nothing when no run of it is open."""
@@ -143,7 +144,8 @@ class PhaseMeter:
 
     def running(self) -> Open | None:
         """The phase run under way, as the books have it."""
-        return _unpack(self._load().get("open"))
+        found = self._load().get("open")
+        return from_plain(Open, found) if found else None
 
     def _tally(self, wanted: Sequence[Wanted]) -> Tally:
         self._meter.sweep(wanted)
@@ -217,42 +219,3 @@ def _fold(cells: Cells | None, start: float) -> Cells | None:
     for (model, day), counts in cells.items():
         add_cells(folded, {(model, _EARLIER if day < first else day): counts})
     return folded
-
-
-def _pack(running: Open) -> dict[str, Any]:
-    return {
-        "run": running.run,
-        "phase": running.phase,
-        "start": running.start,
-        "base": {name: _pack_cells(cells) for name, cells in running.base.items()},
-        "shared": _pack_cells(running.shared),
-        "limited_s": running.limited_s,
-        "limited_since": running.limited_since,
-    }
-
-
-def _pack_cells(cells: Cells | None) -> list[list[Any]] | None:
-    if cells is None:
-        return None
-    return [[model, day, *counts.as_dict().values()] for (model, day), counts in sorted(cells.items())]
-
-
-def _unpack(data: Any) -> Open | None:
-    if not isinstance(data, dict):
-        return None
-    since = data.get("limited_since")
-    return Open(
-        run=str(data.get("run")),
-        phase=str(data.get("phase")),
-        start=float(data.get("start") or 0.0),
-        base={name: _unpack_cells(rows) for name, rows in (data.get("base") or {}).items()},
-        shared=_unpack_cells(data.get("shared")) or {},
-        limited_s=float(data.get("limited_s") or 0.0),
-        limited_since=float(since) if isinstance(since, int | float) else None,
-    )
-
-
-def _unpack_cells(rows: Any) -> Cells | None:
-    if rows is None:
-        return None
-    return {(str(row[0]), str(row[1])): Counts(*(number(value) for value in row[2:6])) for row in rows}

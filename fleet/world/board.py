@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fleet import __version__
 from fleet.core.case import AgentSeen, Case
-from fleet.core.codec import to_plain
+from fleet.core.codec import all_fields, to_plain
 from fleet.core.decide import Judgement
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
@@ -124,7 +124,7 @@ class Board:
         known = self._lines.get(name)
         if known is not None and known.row is shown:
             return known
-        return Line(shown, _json(shown.plain()), problem(shown))
+        return Line(shown, _json(all_fields(shown)), problem(shown))
 
     def bundle(self, tick: int, spec: Spec, case: Case, verdict: Judgement) -> None:
         """The case behind an action, so that any surprise can be decided again at leisure."""

@@ -12,14 +12,12 @@ Runs as a child (`python -P clone.py SOURCE TARGET REPOSITORIES`), because a rem
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 
 if __name__ == "__main__":  # started by path, with -P: our neighbours must not pass for library modules
     _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -27,6 +25,7 @@ if __name__ == "__main__":  # started by path, with -P: our neighbours must not 
         sys.path.insert(0, _HOME)
 
 from fleet.core.model import AgentSpec, Fleet
+from fleet.journal.locks import alone
 from fleet.world.git import ENV, SAFE
 from fleet.world.jobs import child_env
 
@@ -54,7 +53,7 @@ def make_clone(source: str, target: str, repositories: str) -> str:
     """Make `target`, unless something is there already; where its pushes go, if not to `source`."""
     parent, name = os.path.split(target.rstrip("/"))
     os.makedirs(parent, exist_ok=True)
-    with _alone(parent):
+    with alone(parent):
         if os.path.lexists(target):
             return ""
         _clear(parent, f".{name}.clone-")
@@ -93,7 +92,7 @@ def found(directory: str, repositories: str) -> str:
     name = f"{os.path.basename(directory)}-{tag}.git"
     home = os.path.join(repositories, name)
     os.makedirs(repositories, mode=0o700, exist_ok=True)
-    with _alone(repositories):
+    with alone(repositories):
         if os.path.isdir(home):
             return home
         _clear(repositories, f".{name}.half-")
@@ -146,17 +145,6 @@ def _git(*words: str) -> str:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise CloneError(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
     return done.stdout.decode().strip()
-
-
-@contextlib.contextmanager
-def _alone(directory: str) -> Iterator[None]:
-    """One maker at a time in a directory; the lock ends with its holder."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _clear(directory: str, prefix: str) -> None:

@@ -18,8 +18,9 @@ from functools import lru_cache
 from random import Random
 
 from fleet.config import ConfigError, parse
+from fleet.core.codec import from_plain
 from fleet.core.decide import Judgement
-from fleet.core.desired import Desired, Hold, Want
+from fleet.core.desired import NOTHING, Desired, Hold, Want
 from fleet.core.model import AgentSpec, Fleet
 from fleet.core.views import Row
 from fleet.journal.locks import Held
@@ -165,7 +166,7 @@ class Simulation:
         self.lock = SimLock(self.machine.clock.mono)
         self.verbs: list[Verb] = []
         self.sent: list[Sent] = []
-        self.desired = Desired()
+        self.desired = NOTHING
         self.dog: SimProc | None = None  # the watchdog's process
         self.dog_since = 0.0
         self.dog_session: SimSession | None = None
@@ -364,7 +365,7 @@ class Simulation:
     def _on_written(self, path: str) -> None:
         """What a wish is, the disk says."""
         if path == DESIRED:
-            self.desired = Desired.from_json(json.loads(self.machine.disk.text(DESIRED))["data"])
+            self.desired = from_plain(Desired, json.loads(self.machine.disk.text(DESIRED))["data"])
             self._learn_wishes()
         elif path == INDEX and self.loop is not None:
             self.loop.on_index(by_hand=self.machine.current is not None)

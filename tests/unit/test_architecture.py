@@ -43,7 +43,8 @@ MAY_IMPORT = {
         "when",
         "engine",
     },
-    "bootstrap": {"umask", "engine", "world.packages"},  # the latter to name the package that is missing
+    # the last one to name the package that is missing
+    "bootstrap": {"umask", "engine", "journal.locks", "world.packages"},
     "start": {"cli", "transcripts", "umask"},
     "__main__": {"start"},
     "engine": set(),

@@ -74,7 +74,8 @@ def test_a_bare_up_leaves_it(name):
 def test_a_service_is_left_only_when_it_is_paused():
     service = ServiceSpec("s", "s-s", "true", "/")
     for paused, want in ((False, None), (True, Left.PAUSED)):
-        assert left_as_it_is(service, Desire(paused=paused), None, None, AgentMemory(), limited=True) is want
+        entry = Desire(Want.UP, paused=paused)
+        assert left_as_it_is(service, entry, None, None, AgentMemory(), limited=True) is want
 
 
 def test_a_pause_that_is_over_leaves_nobody():

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from fleet.journal.locks import Held, LockError, WatchdogLock, start_of, state_lock, watchdog_holder
+from fleet.journal.locks import Held, LockError, WatchdogLock, alone, start_of, state_lock, watchdog_holder
 
 ROOT = Path(__file__).parents[2]
 
@@ -178,3 +179,21 @@ def test_a_holder_that_ended_and_was_not_collected_holds_nothing(tmp_path):
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert watchdog_holder(str(tmp_path)) is None
     child.wait()
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_one_at_a_time_and_the_second_says_that_it_waits(tmp_path, kind):
+    path = str(tmp_path if kind == "directory" else tmp_path / "work.lock")
+    order, waiting, done = [], threading.Event(), threading.Event()
+
+    def second():
+        with alone(path, waiting.set):
+            order.append("second")
+        done.set()
+
+    with alone(path):
+        threading.Thread(target=second).start()
+        assert waiting.wait(10)
+        order.append("first")
+    assert done.wait(10)
+    assert order == ["first", "second"]

@@ -475,9 +475,9 @@ def test_a_fleet_that_should_be_up_without_a_watchdog_is_noticed(tmp_path):
     state = os.path.join(rig.fleet.log_dir, "state")
     store = Store(RealDisk(), state, time.time)
     assert standing_still(rig.fleet, state) == "", "nobody wants it up"
-    store.save("desired", {"entries": {"a": {"want": "up"}}})
+    store.save("desired", {"generation": 1, "entries": {"a": {"want": "up"}}})
     assert "no watchdog is running" in standing_still(rig.fleet, state)
-    store.save("desired", {"entries": {"a": {"want": "down"}}})
+    store.save("desired", {"generation": 1, "entries": {"a": {"want": "down"}}})
     assert standing_still(rig.fleet, state) == ""
 
 
@@ -486,7 +486,7 @@ def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
 
     rig = Rig(tmp_path, COMMAND)
     state = os.path.join(rig.fleet.log_dir, "state")
-    Store(RealDisk(), state, time.time).save("desired", {"entries": {"a": {"want": "up"}}})
+    Store(RealDisk(), state, time.time).save("desired", {"generation": 1, "entries": {"a": {"want": "up"}}})
     beat = Path(state, "heartbeat")
     beat.touch()
     with WatchdogLock(state):

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.core.desired import Desire, Desired, Hold, Want
+from fleet.core.codec import from_plain, to_plain
+from fleet.core.desired import NOTHING, Desire, Desired, Hold, Want
 from fleet.core.words import RequestKind
 from fleet.journal import store as store_module
 from fleet.journal.desired import DesiredFile
@@ -390,26 +391,26 @@ def test_desired_state_round_trips():
     wanted = Desired(
         4,
         {
-            "a": Desire(),
+            "a": Desire(Want.UP),
             "b": Desire(Want.DOWN, paused=True),
-            "c": Desire(frozen=True, hold=Hold(12, 345, 99.5, "upgrade")),
-            "d": Desire(paused=True, until=1.8e9),
+            "c": Desire(Want.UP, frozen=True, hold=Hold(12, 345, 99.5, "upgrade")),
+            "d": Desire(Want.UP, paused=True, until=1.8e9),
         },
     )
-    assert Desired.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
+    assert from_plain(Desired, json.loads(json.dumps(to_plain(wanted)))) == wanted
 
 
 @pytest.mark.parametrize("data", [{}, {"generation": 1, "entries": 5}, {"generation": None, "entries": {}}])
 def test_something_else_is_not_taken_for_desired_state(data):
     with pytest.raises(ValueError):
-        Desired.from_json(data)
+        from_plain(Desired, data)
 
 
 ENDS = {  # entry: (left alone before its end, after it)
-    "up": (Desire(), False, False),
-    "paused": (Desire(paused=True), True, True),
-    "paused until 100": (Desire(paused=True, until=100.0), True, False),
-    "frozen until 100": (Desire(paused=True, frozen=True, until=100.0), True, False),
+    "up": (Desire(Want.UP), False, False),
+    "paused": (Desire(Want.UP, paused=True), True, True),
+    "paused until 100": (Desire(Want.UP, paused=True, until=100.0), True, False),
+    "frozen until 100": (Desire(Want.UP, paused=True, frozen=True, until=100.0), True, False),
 }
 
 
@@ -422,18 +423,18 @@ def test_a_pause_with_an_end_is_over_then(name):
     assert desired.pauses_over(99.9) == ()
     assert desired.pauses_over(100.0) == (("a",) if ended else ())
     assert desired.end_pauses(["a"], 99.9).entries["a"] == entry
-    assert desired.end_pauses(["a", "b"], 100.0).entries == {"a": Desire() if ended else entry}
+    assert desired.end_pauses(["a", "b"], 100.0).entries == {"a": Desire(Want.UP) if ended else entry}
 
 
 def test_a_pause_that_is_taken_back_or_made_anew_forgets_its_end():
-    first = Desired().set(["a", "b"], paused=True, until=100.0)
+    first = NOTHING.set(["a", "b"], paused=True, until=100.0)
     assert first.set(["a"], paused=False, frozen=False).set(["a"], paused=True).pauses_over(200.0) == ("b",)
     assert first.set(["a", "b"], paused=True, until=300.0).pauses_over(200.0) == ()
 
 
 def test_only_an_entry_that_says_up_may_be_healed():
     """T32."""
-    wanted = Desired().set(["a", "b"], want=Want.UP).set(["b"], want=Want.DOWN)
+    wanted = NOTHING.set(["a", "b"], want=Want.UP).set(["b"], want=Want.DOWN)
     assert [wanted.wants_up(n) for n in "abc"] == [True, False, False]
     assert wanted.generation == 2
 
@@ -445,7 +446,7 @@ def test_every_change_is_made_on_what_is_there_and_seen_by_others(tmp_path):
 
     (tmp_path / "state").mkdir()
     one, two = opened(), opened()
-    assert one.load() == Desired()
+    assert one.load() == NOTHING
     assert not one.changed()
     two.update(lambda d: d.set(["a"], want=Want.UP))
     assert one.changed()

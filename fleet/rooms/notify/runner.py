@@ -8,19 +8,19 @@ one waits until the first has let go.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 
 from fleet import config
+from fleet.core.codec import from_plain
+from fleet.core.desired import Desired, Want
 from fleet.core.model import Fleet, Notify
 from fleet.core.text import secret_values
 from fleet.journal.events import Events
 from fleet.journal.heartbeat import is_stale, last_beat
-from fleet.journal.locks import watchdog_holder
+from fleet.journal.locks import alone, watchdog_holder
 from fleet.journal.store import Store
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
 from fleet.rooms.notify.notifier import Look, Notifier, drift_of
@@ -37,7 +37,9 @@ STOP_S = 2.0  # for what is on its way; what does not arrive by then is sent by 
 
 def run(fleet: Fleet, *, once: bool) -> int:
     """Tell until told to stop; `once`: tell what there is to tell, and end."""
-    with _alone(os.path.join(fleet.log_dir, "state")):
+    state_dir = os.path.join(fleet.log_dir, "state")
+    os.makedirs(state_dir, mode=0o700, exist_ok=True)
+    with alone(os.path.join(state_dir, LOCK)):
         runner = _Runner(fleet)
         return runner.once() if once else runner.stay()
 
@@ -158,10 +160,11 @@ def standing_still(fleet: Fleet, state_dir: str) -> str:
 
 def _is_wanted(state_dir: str) -> bool:
     try:
-        document = Store(RealDisk(), state_dir, time.time, repair=False).load("desired") or {}
-        return any(entry.get("want") == "up" for entry in document.get("entries", {}).values())
-    except (OSError, AttributeError):
+        document = Store(RealDisk(), state_dir, time.time, repair=False).load("desired")
+        entries = from_plain(Desired, document).entries if document else {}
+    except (OSError, ValueError):
         return False
+    return any(entry.want is Want.UP for entry in entries.values())
 
 
 def _mark(path: str) -> object:
@@ -170,15 +173,3 @@ def _mark(path: str) -> object:
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-@contextlib.contextmanager
-def _alone(state_dir: str) -> Iterator[None]:
-    """Wait until no other notifier of this project is at work; it ends by itself once it is left alone."""
-    os.makedirs(state_dir, mode=0o700, exist_ok=True)
-    fd = os.open(os.path.join(state_dir, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
