@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -30,6 +31,23 @@ def pytest_configure(config):
 
 def pytest_unconfigure(config):
     shutil.rmtree(config.aotest_home, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test that hangs fails by its name, and the run goes on."""
+    limit = int(deadlines.patience(deadlines.LONGEST_S))
+
+    def late(_signum, _frame):
+        pytest.fail(f"not over after {limit} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(limit)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(autouse=True)

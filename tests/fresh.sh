@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # README's two commands on machines that have nothing but Python: minimal systems, made from the distribution's packages.
 #
-#   tests/run.sh fresh [SUITE...]      Debian suites; bookworm and trixie if none is named
+#   tests/run.sh fresh [--share] [SUITE...]      Debian suites; bookworm and trixie if none is named
 #
-# Each suite makes two machines. On the first one root runs ./smoke.sh and the whole ./tests/run.sh. On the second one a
-# user without sudo runs ./smoke.sh, is told one line, root runs that line, and the user runs ./smoke.sh and
-# `./tests/run.sh unit`, or the whole ./tests/run.sh if AOTEST_FRESH_WHOLE is set. What is tested is what is committed:
-# each machine has a clone.
+# Each suite makes two machines. On the first one root runs ./smoke.sh and ./tests/run.sh. On the second one a user
+# without sudo runs ./smoke.sh, is told one line, root runs that line, and the user runs ./smoke.sh and ./tests/run.sh.
+# With --share, ./tests/run.sh runs on one machine of each suite: as root on the first, as the user on the next, in turn.
+# What is tested is what is committed: each machine has a clone.
 #
 # A machine is a directory with mounts and processes of its own (namespaces); they end with it, and the directory is
 # removed however this ends. The base systems are kept for a week under AOTEST_FRESH_CACHE (~/.cache/agent-fleet-fresh).
@@ -16,6 +16,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 checkout=$PWD
 cache=${AOTEST_FRESH_CACHE:-${HOME:-/root}/.cache/agent-fleet-fresh}
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+share=
+[ "${1:-}" != --share ] || { share=1; shift; }
 suites=("$@")
 [ $# -gt 0 ] || suites=(bookworm trixie)
 
@@ -162,11 +164,16 @@ must() {  # must USER COMMAND: it exits with 0
 }
 
 as_root() {
-  make "$1" root && must root ./smoke.sh && must root ./tests/run.sh
+  make "$1" root && must root ./smoke.sh && suite_as root
+}
+
+suite_as() {  # suite_as USER: the whole suite, unless another machine has this part
+  [ -z "$share" ] || [ "$1" = "$turn" ] || { told "./tests/run.sh: runs as $turn here"; return 0; }
+  must "$1" ./tests/run.sh
 }
 
 as_user() {
-  local line part said=$work/$1-user.said
+  local line said=$work/$1-user.said
   make "$1" user || return 1
   told "user\$ ./smoke.sh (tmux, git and venv are missing)"
   inside user ./smoke.sh >"$said" 2>&1
@@ -174,9 +181,7 @@ as_user() {
   cat "$said"
   line=$(grep -E '^ +apt-get ' "$said" | sed 's/^ *//')
   [ -n "$line" ] && [ "$(wc -l <<<"$line")" = 1 ] || { told "it does not print one command"; return 1; }
-  part=" unit"
-  [ -z "${AOTEST_FRESH_WHOLE:-}" ] || part=
-  must root "$line" && must user ./smoke.sh && must user "./tests/run.sh$part"
+  must root "$line" && must user ./smoke.sh && suite_as user
 }
 
 versions() {
@@ -200,6 +205,7 @@ main() {
   begun=$SECONDS
   failed=()
   jobs=()
+  turn=user
   for suite in "${suites[@]}"; do
     base "$suite"
     code=$?
@@ -209,6 +215,7 @@ main() {
       3) echo "fresh: $suite skipped: its packages could not be fetched"; continue ;;
       *) failed+=("$suite: the base system could not be made"); continue ;;
     esac
+    if [ "$turn" = root ]; then turn=user; else turn=root; fi
     for role in root user; do
       (trap - EXIT INT; run "$suite" "$role") >"$work/$suite-$role.log" 2>&1 9>&- &
       pids+=($!)

@@ -5,7 +5,7 @@
 #   tests/run.sh lint | unit | contract | tmux | live | long [pytest options]
 #   tests/run.sh sim [--seeds N --hours H --first S]
 #   tests/run.sh chaos [--minutes N --seed S]
-#   tests/run.sh fresh [SUITE...]  README's two commands on minimal systems (tests/fresh.sh)
+#   tests/run.sh fresh [--share] [SUITE...]  README's two commands on minimal systems (tests/fresh.sh)
 #   tests/run.sh all             the default, then live and the long simulation
 #
 # Needs Python, bash, and what is installed here when it is missing: tmux, git, Python's venv module. Where it may not
