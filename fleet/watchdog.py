@@ -10,13 +10,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from fleet import __version__
 from fleet.core.actions import Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
-from fleet.core.decide import judge
+from fleet.core.decide import Judgement, judge, stumbled
 from fleet.core.desired import Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory, Message, Moment
@@ -84,7 +84,7 @@ class Watchdog:
         self.count = 0
         self.reloader: Reloader | Settled = Reloader(world, path, parse)
         self.mind = Mind()
-        self.trouble = Trouble(lambda kind, why: self._record(kind, "", why))
+        self.trouble = Trouble(self._tell)
         self.last_look: Look | None = None
         self.loop: Governor | None = None
         self.loop_plan: LoopPlan | None = None
@@ -371,10 +371,21 @@ class Watchdog:
             seen = look.seen[spec.name]
             memory = self._with_run(spec, seen, self.mind.memories[spec.name])
             case = self._case(fleet, spec, memory, seen, now, looked, heals)
-            verdict = judge(case)
+            verdict = self._judge(case)
             self.mind.cases[spec.name], self.mind.judged[spec.name] = case, verdict
             if isinstance(verdict.action, Start) and not verdict.action.planned:
                 heals = (*heals, now.steady)
+
+    def _judge(self, case: Case) -> Judgement:
+        """What the rules say. One that breaks down costs this agent its turn; the others go on."""
+        try:
+            return judge(case)
+        except Exception as fault:
+            verdict, name = stumbled(case, fault), case.agent.name
+            before = self.mind.judged.get(name)
+            if before is None or before.reason != verdict.reason:
+                self.trouble.fault(f"deciding on {name}", fault)
+            return verdict
 
     def _learn_runs(self, specs: Iterable[Spec]) -> set[str]:
         """Who is not there may have been started by a verb since, and be gone again: its record stays.
@@ -501,6 +512,11 @@ class Watchdog:
             self.mind.fleet, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
         )
         self.records.save_fleet(self.mind.fleet)
+
+    def _tell(self, kind: EventType, reason: str, trace: str) -> None:
+        facts: dict[str, Any] = {"trace": trace} if trace else {}
+        if not self.observe:
+            self.house.events.record(kind, reason=reason, **facts)
 
     def _record(self, kind: EventType, agent: str, reason: str) -> None:
         if not self.observe:

@@ -121,7 +121,7 @@ EVENTS = {
     "watchdog.degraded": "something cannot be looked at or written; `status` shows it",
     "watchdog.recovered": "everything can be looked at and written again",
     "watchdog.resumed": "the machine slept or its clock moved; all ages start afresh",
-    "watchdog.step_failed": "a fault of our own; the tick is tried again; fact: `trace`",
+    "watchdog.step_failed": "a fault of our own; the agent or step it names loses a turn; fact: `trace`",
     "watchdog.ensured": "`ensure` brought it back",
     "state.restored": "the state directory was taken away under us and is written back",
     "server.founded": "a tmux server was started",

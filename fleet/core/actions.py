@@ -1,7 +1,8 @@
 """Everything that may be done to an agent. A closed union: a new act is a decision.
 
 An action carries what it expects to find. Between seeing and acting the world may change, so
-whoever performs it looks again and, where it differs, does nothing and says so.
+whoever performs it looks again and, where it differs, does nothing and says so. One that does not say on
+whom, on what and why is never made: an assert stops it, and costs that agent its turn (`fleet/watchdog.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from dataclasses import dataclass
 
 from fleet.core.model import Backend, TextRule
 from fleet.core.seen import PaneRef
+
+
+def _whole(act: object, *said: object) -> None:
+    """Everything that an effect has to say is said."""
+    assert all(said), f"an effect that does not say all it expects: {act}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,9 @@ class Start:
     replace: PaneRef | None = None
     resume: bool = True
 
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause)
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -33,6 +42,9 @@ class Signal:
     signum: int
     cause: str
 
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.run or self.pid)
+
 
 @dataclass(frozen=True, slots=True)
 class Remove:
@@ -41,6 +53,9 @@ class Remove:
     agent: str
     ref: PaneRef
     cause: str
+
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.ref.pane)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,9 @@ class Paste:
     expects: str = ""  # the program that must be in the pane; empty: any
     rules: tuple[TextRule, ...] = ()  # what its CLI wants around a text
 
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.ref.pane, self.message)
+
 
 @dataclass(frozen=True, slots=True)
 class Press:
@@ -65,6 +83,9 @@ class Press:
     cause: str
     message: str = ""
     expects: str = ""
+
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.ref.pane, self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,9 @@ class Post:
     cause: str
     backend: Backend  # how its server is spoken to
 
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.ref.pane, self.message, self.server)
+
 
 @dataclass(frozen=True, slots=True)
 class Keep:
@@ -87,6 +111,9 @@ class Keep:
     agent: str
     ref: PaneRef
     cause: str
+
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause, self.ref.pane)
 
 
 Action = Start | Signal | Remove | Paste | Press | Post | Keep

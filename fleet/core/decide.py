@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fleet.core.actions import Action
+from fleet.core.actions import Action, Start
 from fleet.core.case import Case, Verdict
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
@@ -37,6 +37,8 @@ from fleet.core.words import EventType
 
 Rule = Callable[[Case], Verdict | None]
 SIGHT = "sight"  # who decides when every rule is silent
+FAULT = "fault"  # and when one broke down
+FAULT_AGAIN_S = 10.0
 
 AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
@@ -144,7 +146,7 @@ def judge(case: Case) -> Judgement:
             break
     detail = detail or _by_sight(case)
     memory = memory.with_detail(str(detail), case.now.wall)
-    return Judgement(
+    decided = Judgement(
         winner or SIGHT,
         reason or str(detail).lower(),
         detail,
@@ -155,6 +157,27 @@ def judge(case: Case) -> Judgement:
         tuple(told),
         tuple(finished),
     )
+    _check(case, decided)
+    return decided
+
+
+def _check(case: Case, decided: Judgement) -> None:
+    """What holds for every decision, whichever rule made it."""
+    act, pane = decided.action, case.seen.pane
+    assert decided.reason, decided.rule
+    if act is None:
+        return
+    assert act.agent == case.agent.name, act
+    assert not case.seen.blind, f"an act on {act.agent}, which was not seen: {act}"
+    ref = act.replace if isinstance(act, Start) else getattr(act, "ref", None)
+    assert ref is None or (pane is not None and ref == pane.ref), f"an act on a pane that was not seen: {act}"
+
+
+def stumbled(case: Case, fault: Exception) -> Judgement:
+    """No decision: a rule broke down over this one. Nothing is done to it, and it is tried again."""
+    memory = case.memory.with_detail(str(Detail.UNSEEN), case.now.wall)
+    reason = f"a fault of this program: {fault!r}"
+    return Judgement(FAULT, reason, Detail.UNSEEN, memory, wake_at=case.now.steady + FAULT_AGAIN_S)
 
 
 def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:

@@ -6,17 +6,20 @@ one place for all of them would make every tick news.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from fleet.core.words import EventType
 from fleet.journal.store import StoreError
 from fleet.world.ports import Unavailable
 
+TRACE_MAX = 4000  # characters of a traceback that go on record
+
 
 class Trouble:
-    """The degraded mode of the watchdog. `tell` puts a change on record."""
+    """The degraded mode of the watchdog. `tell` puts a change on record, with a traceback or ""."""
 
-    def __init__(self, tell: Callable[[EventType, str], None]) -> None:
+    def __init__(self, tell: Callable[[EventType, str, str], None]) -> None:
         self._tell = tell
         self._words: dict[str, str] = {}  # what goes wrong now, by cause
         self._told: set[str] = set()  # causes on record since all was well
@@ -38,14 +41,19 @@ class Trouble:
         self._words[cause] = why
         if cause not in self._told:
             self._told.add(cause)
-            self._tell(EventType.WATCHDOG_DEGRADED, f"{cause}: {why}")
+            self._tell(EventType.WATCHDOG_DEGRADED, f"{cause}: {why}", "")
+
+    def fault(self, cause: str, fault: Exception) -> None:
+        """A fault of our own, with where it happened."""
+        trace = "".join(traceback.format_exception(fault))[-TRACE_MAX:]
+        self._tell(EventType.WATCHDOG_STEP_FAILED, f"{cause}: {fault!r}", trace)
 
     def recover(self) -> None:
         """A tick is over; if no cause is left, we are well."""
         self._words = {c: why for c, why in self._words.items() if c in self._fresh or c in self._steps}
         if self._told and not self._words:
             self._told.clear()
-            self._tell(EventType.WATCHDOG_RECOVERED, "everything can be looked at and written again")
+            self._tell(EventType.WATCHDOG_RECOVERED, "everything can be looked at and written again", "")
 
     def guard(self, cause: str, step: Callable[[], object], *, comes_again: bool = True) -> None:
         """One step that fails must not take the others with it. One that comes again ends its own trouble."""
@@ -55,6 +63,12 @@ class Trouble:
             if comes_again:
                 self._steps.add(cause)
             self.degrade(cause, str(error))
+        except Exception as fault:
+            if comes_again:
+                self._steps.add(cause)
+            if cause not in self._told:
+                self.fault(cause, fault)
+            self.degrade(cause, repr(fault))
         else:
             if cause in self._steps:
                 self._steps.discard(cause)

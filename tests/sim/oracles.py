@@ -164,6 +164,10 @@ class Oracles:
         for record in records:
             if record["type"] in ("watchdog.recovered", "watchdog.started"):
                 told.clear()
+            elif record["type"] == "watchdog.step_failed":
+                self.fail(
+                    "I35", f"a fault of our own: {record['reason']}\n{record['facts'].get('trace', '')}"
+                )
             elif record["type"] == "watchdog.degraded":
                 cause = record["reason"].partition(":")[0]
                 told[cause] += 1
