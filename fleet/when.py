@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
+from fleet.core import times
 from fleet.core.resets import place
 
 EXAMPLES = (
@@ -96,9 +97,8 @@ def _age(words: str, asked: Asked, now: float) -> float | None:
 
 
 def _iso(words: str, asked: Asked, zone: tzinfo | None) -> float | None:
-    try:
-        found = datetime.fromisoformat(words)
-    except ValueError:
+    found = times.iso(words)
+    if found is None:
         return None
     try:
         return found.timestamp() if found.tzinfo else _at(found, zone, late=asked.late)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fleet.core.model import Backend, Dialog, Pattern, TextRule
+if TYPE_CHECKING:  # whoever only looks for folders needs no word of the model
+    from fleet.core.model import Backend
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FILE = "profile.toml"
-_MAKE = {"patterns": Pattern, "dialogs": Dialog, "texts": TextRule}
 
 
 def folders(file: str, directory: str = HERE) -> list[str]:
@@ -36,10 +36,13 @@ def written(name: str, directory: str = HERE) -> dict[str, Any]:
 
 def load(name: str) -> Backend:
     """The same as a Backend, without any project's file."""
+    from fleet.core.model import Backend, Dialog, Pattern, TextRule
+
+    make = {"patterns": Pattern, "dialogs": Dialog, "texts": TextRule}
     keys = written(name)
     for key, value in keys.items():
-        if key in _MAKE:
-            keys[key] = tuple(_MAKE[key](**row) for row in value)
+        if key in make:
+            keys[key] = tuple(make[key](**row) for row in value)
         elif isinstance(value, dict):
             keys[key] = tuple(value.items())
         elif isinstance(value, list):

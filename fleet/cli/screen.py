@@ -18,6 +18,7 @@ from fleet.cli.common import Fail, Io, running_fleet
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
 from fleet.core.text import escaped
+from fleet.core.times import instant
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,11 +84,10 @@ def moment(stamp: str | None) -> float:
     """The instant a screen was captured."""
     if not stamp:
         return time.time()
-    try:
-        when = datetime.fromisoformat(stamp)
-    except ValueError:
-        raise Fail(f"--at {stamp} is not a time", hint="--at 2026-11-16T04:30:00Z", code=2) from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    when = instant(stamp)
+    if when is None:
+        raise Fail(f"--at {stamp} is not a time", hint="--at 2026-11-16T04:30:00Z", code=2)
+    return when
 
 
 def _zone(given: str | None) -> str:

@@ -53,7 +53,9 @@ def _sources() -> tuple[str, ...]:
 
 
 def _readers() -> tuple[str, ...]:
-    return ("claude", "codex", "opencode")
+    from fleet.backends.profiles import folders
+
+    return tuple(folders("usage.py"))
 
 
 _WRITTEN: tuple[Key, ...] = (

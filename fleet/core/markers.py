@@ -7,9 +7,9 @@ A time without a zone is UTC. Whether the line is the agent's last word is for t
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 
 from fleet.core.seen import Marker
+from fleet.core.times import instant
 
 AHEAD = 24 * 3600.0  # nobody waits longer on one line's word
 
@@ -25,11 +25,7 @@ def waiting_until(line: str, now: float) -> Marker | None:
         return None
     text = found["when"].strip()[:80]
     iso = _ISO.match(text)
-    try:
-        moment = datetime.fromisoformat(iso[0].replace(" Z", "Z")) if iso else None
-    except ValueError:
-        moment = None
-    if moment is None:
+    until = instant(iso[0].replace(" Z", "Z")) if iso else None
+    if until is None:
         return Marker(None, text)
-    until = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return Marker(min(until, now + AHEAD), text, capped=until > now + AHEAD)

@@ -18,6 +18,8 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from fleet.core.times import iso
+
 CAP = 8 * 86400.0  # the longest window a CLI announces without a date is a week
 MINUTE = 60.0
 _NOON = 12
@@ -138,9 +140,8 @@ def _epoch(match: re.Match[str], _now: float, _zone: str) -> float | None:
 
 
 def _iso(match: re.Match[str], _now: float, zone: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(match["iso"])
-    except ValueError:
+    moment = iso(match["iso"])
+    if moment is None:
         return None
     if moment.tzinfo is not None:
         return moment.timestamp()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from fleet.core.foreign import as_object
 from fleet.core.text import redact
 from fleet.core.words import EventType
 from fleet.world.ports import Disk, Torn
@@ -221,13 +222,8 @@ class Events:
 
 def parse(line: bytes) -> Record | None:
     """One record, or None for a torn or foreign line."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(record, dict) and isinstance(record.get("type"), str) and "ts" in record:
-        return record
-    return None
+    record = as_object(line)
+    return record if isinstance(record.get("type"), str) and "ts" in record else None
 
 
 class Once:

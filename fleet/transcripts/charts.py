@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fleet.backends.ledger import Counts, sum_counts
 from fleet.transcripts.page import Series, chart, document, table, tiles
 from fleet.transcripts.report import (
     TableRow,
@@ -19,7 +20,6 @@ from fleet.transcripts.report import (
     unpriced,
 )
 from fleet.transcripts.tokenlog import Prices, Record
-from fleet.transcripts.usage import Counts, sum_counts
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

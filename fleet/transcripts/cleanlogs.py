@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from fleet.transcripts.entries import Entry
+from fleet.backends.entries import Entry
+from fleet.backends.readers import Wanted
 from fleet.transcripts.follow import Follower
-from fleet.transcripts.places import Wanted
 from fleet.transcripts.render import Manner, Renderer
 
 CAP = 32 << 20  # a log larger than this becomes <name>.log.1, and the one before it goes

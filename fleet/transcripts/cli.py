@@ -1,6 +1,6 @@
 """agentlog: what agents said and did, readable; and what it took, in tokens.
 
-    agentlog.py render FILE             a transcript of claude, codex or opencode, as text or a page
+    agentlog.py render FILE             a transcript of one of the CLIs, as text or a page
     agentlog.py follow NAME             what an agent of agents.toml says from now on
     agentlog.py follow-all              the same for all agents, into <log_dir>/clean/<name>.log
     agentlog.py list                    which transcripts there are, and whose
@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleet import engine
-from fleet.transcripts.places import MESSAGE, sniff
+from fleet.backends.readers import formats
+from fleet.transcripts.places import sniff
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -139,7 +140,7 @@ def _render(args: argparse.Namespace) -> int:
         entries = file_entries(args.file, kind)
         if args.html:
             name = os.path.basename(args.file)
-            facts, note = _facts(args.file, kind), f"Transcript of {kind.partition('-')[0]}."
+            facts, note = _facts(args.file, kind), f"Transcript of {formats()[kind].cli}."
             text = page(entries, renderer, title=name, facts=facts, note=note)
             _write(args.html, text)
             print(f"wrote {args.html}", file=sys.stderr)
@@ -175,11 +176,11 @@ def _kind(path: str) -> str:
     if os.path.isdir(path):
         raise CannotShow(f"{path}: is a directory; give one transcript (`agentlog.py list` shows them)", 2)
     kind = sniff(path)
-    if not kind or kind == MESSAGE:
-        raise CannotShow(
-            f"{path}: is no transcript that can be read; expected JSON lines of claude or codex, opencode's"
-            " database, or what `opencode export` prints"
-        )
+    shown = {name: one.called for name, one in formats().items() if one.called}
+    if kind not in shown:
+        *some, last = sorted(shown.values())
+        known = f"{', '.join(some)} or {last}"
+        raise CannotShow(f"{path}: is no transcript that can be read; expected {known}")
     return kind
 
 
@@ -238,7 +239,7 @@ def _wanted(fleet: Fleet) -> tuple[Any, ...]:
 
 
 def _follow(args: argparse.Namespace) -> int:
-    from fleet.transcripts.entries import Entry
+    from fleet.backends.entries import Entry
     from fleet.transcripts.follow import Follower
     from fleet.transcripts.render import Renderer
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fleet.transcripts import claude, codex
-from fleet.transcripts.places import Wanted, describe
-from fleet.transcripts.tail import Ident
-from fleet.transcripts.usage import Transcript
+from fleet.backends.ledger import Transcript
+from fleet.backends.readers import Wanted, lines_of
+from fleet.tail import Ident
+from fleet.transcripts.places import describe
 
 _RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
 
@@ -51,51 +51,29 @@ class Finder:
         directories = {name for agent in wanted for name in agent.directories}
         sessions = {session for agent in wanted for session in agent.sessions}
         for agent in wanted:
-            if agent.kind == claude.KIND:
-                for path in self._claude_paths(agent):
-                    yield path, claude.KIND
-            elif agent.kind == codex.KIND:
-                for home in agent.homes:
-                    for path, inode in self._walk(os.path.join(home, "sessions"), depth=3):
-                        if self._ours(path, inode, directories, sessions):
-                            yield path, codex.KIND
+            lines = lines_of(agent.kind)
+            for path, inode in lines.paths(agent, self) if lines else ():
+                if not lines or not lines.mixed or self._ours(path, inode, agent.kind, directories, sessions):
+                    yield path, agent.kind
 
-    def _ours(self, path: str, inode: int, directories: set[str], sessions: set[str]) -> bool:
-        """Codex keeps all projects together; a rollout that is nobody's is opened once and never again."""
-        source = self._foreign(path, inode)
+    def _ours(self, path: str, inode: int, kind: str, directories: set[str], sessions: set[str]) -> bool:
+        """Where all projects lie together, a file that is nobody's is opened once and never again."""
+        source = self._heads.get((path, inode))
+        if source is None or not source.cwd:
+            source = self._heads[path, inode] = describe(path, kind)
         return not source.cwd or source.cwd in directories or source.session in sessions
 
-    def _foreign(self, path: str, inode: int) -> Transcript:
-        known = self._heads.get((path, inode))
-        if known is None or not known.cwd:
-            known = self._heads[path, inode] = describe(path, codex.KIND)
-        return known
-
-    def _claude_paths(self, agent: Wanted) -> Iterator[str]:
-        """Files in the folder of the agent's directory, and its sessions wherever else they lie."""
-        missing = set(agent.sessions)
-        for home in agent.homes:
-            projects = os.path.join(home, "projects")
-            for folder in dict.fromkeys(claude.slug(directory) for directory in agent.directories):
-                for path, _ in self._walk(os.path.join(projects, folder), depth=2):
-                    missing.discard(claude.session_of(path))
-                    yield path
-        for home in agent.homes if missing else ():
-            projects = os.path.join(home, "projects")
-            for folder in self._list(projects).folders:
-                for session in missing:
-                    path = os.path.join(folder, f"{session}.jsonl")
-                    if os.path.exists(path):
-                        yield path
-                        yield from (p for p, _ in self._walk(os.path.join(folder, session), depth=1))
-
-    def _walk(self, root: str, depth: int) -> Iterator[tuple[str, int]]:
+    def walk(self, root: str, depth: int) -> Iterator[tuple[str, int]]:
         """Transcripts below a folder: what is called so, and what was read before it was rotated away."""
         folder = self._list(root)
         yield from folder.files
         if depth:
             for name in folder.folders:
-                yield from self._walk(name, depth - 1)
+                yield from self.walk(name, depth - 1)
+
+    def folders(self, root: str) -> tuple[str, ...]:
+        """The folders in a folder."""
+        return self._list(root).folders
 
     def _list(self, path: str) -> Folder:
         """A folder's content, read again only when the folder changed."""

@@ -6,41 +6,38 @@ on instead of telling everything again.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
-from fleet.transcripts import claude, codex, opencode
-from fleet.transcripts.entries import Entry
+from fleet.backends.entries import Entry
+from fleet.backends.ledger import Transcript
+from fleet.backends.readers import DocumentFormat, StoreFormat, Wanted, formats, lines_of, stores
+from fleet.core.foreign import as_object
+from fleet.tail import Feed, Ident, Tail, ident_of
 from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import EXPORT, SHARED, Wanted, describe, mentions, owner
-from fleet.transcripts.tail import Feed, Ident, Tail, ident_of
-from fleet.transcripts.usage import Transcript
+from fleet.transcripts.places import SHARED, describe, mentions, owner
 
 Tell = Callable[[str, Entry], None]
-
-_ENTRIES = {claude.KIND: claude.entries, codex.KIND: codex.entries}
 
 
 def line_entries(kind: str, raw: bytes) -> Iterator[Entry]:
     """The events of one line; a line that cannot be read has none."""
-    try:
-        data = json.loads(raw.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(data, dict):
-        yield from _ENTRIES[kind](data)
+    lines = lines_of(kind)
+    yield from lines.entries(as_object(raw)) if lines else ()
 
 
 def file_entries(path: str, kind: str) -> Iterator[Entry]:
     """The events of a whole file, of any format. Raises OSError or ValueError when it cannot be read."""
-    if kind == opencode.KIND:
-        yield from opencode.stored_entries(path)
-    elif kind == EXPORT:
+    one = formats()[kind]
+    if isinstance(one, StoreFormat):
+        yield from one.entries(path)
+    elif isinstance(one, DocumentFormat):
         with open(path, "rb") as handle:
-            yield from opencode.exported_entries(json.loads(handle.read().decode("utf-8", "replace")))
+            document = as_object(handle.read())
+        if not document:
+            raise ValueError("is no JSON document")
+        yield from one.entries(document) if one.entries else ()
     else:
         with open(path, "rb") as handle:
             for line in handle:
@@ -112,33 +109,16 @@ class Follower:
         return [name] if name else []
 
     def _databases(self, tell: Tell) -> None:
-        import sqlite3
-
-        homes = (home for a in self._wanted if a.kind == opencode.KIND for home in a.homes)
-        for path in dict.fromkeys(map(opencode.database, homes)):
-            if not os.path.exists(path):
+        for path, store in stores(self._wanted).items():
+            news = store.news(path, self._marks.get(path)) if os.path.exists(path) else None
+            if news is None:
                 continue
-            since, told = self._marks.get(path) or (0, [])
-            try:
-                with closing(opencode.connect(path)) as connection:
-                    parts = list(opencode.parts_since(connection, int(since)))
-            except sqlite3.Error:
-                continue
-            seen = set(told)
-            for part in parts:
-                if part.finished and part.ident not in seen:
-                    seen.add(part.ident)
-                    self._tell_part(path, part, tell)
-            # Next time from the first part still being written; what was told by then is not told again.
-            newest = max((part.updated for part in parts), default=since) - opencode.OVERLAP_MS
-            first = max(since, min([newest, *(part.updated for part in parts if not part.finished)]))
-            self._marks[path] = [first, [p.ident for p in parts if p.ident in seen and p.updated >= first]]
-
-    def _tell_part(self, path: str, part: opencode.Part, tell: Tell) -> None:
-        source = Transcript(f"{path}#{part.session}", opencode.KIND, part.session, part.directory)
-        for entry in opencode.part_entries(part.info, part.data):
-            for name in self._owners(source):
-                tell(name, entry)
+            found, self._marks[path] = news
+            for source, entries in found:
+                names = self._owners(source)
+                for entry in entries:
+                    for name in names:
+                        tell(name, entry)
 
 
 def _mark(ident: Ident) -> str:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.transcripts import opencode
+from fleet.backends.readers import Wanted, stores
 from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import Wanted, describe, mentions, owner
+from fleet.transcripts.places import describe, mentions, owner
 
 
 def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
@@ -20,10 +20,8 @@ def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
         if name:
             rows.append(_row(name, kind, source.session, path, stat))
     for agent in wanted:
-        for home in agent.homes if agent.kind == opencode.KIND else ():
-            path = opencode.database(home)
-            if os.path.exists(path):
-                rows.append(_row(agent.name, opencode.KIND, "", path, os.stat(path)))
+        there = filter(os.path.exists, stores([agent]))
+        rows += [_row(agent.name, agent.kind, "", path, os.stat(path)) for path in there]
     yield from sorted(rows, key=lambda row: -row["modified"])
 
 

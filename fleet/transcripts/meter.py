@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fleet.transcripts import claude, codex, opencode
+from fleet.backends.ledger import Cells, Ledger, Transcript, add_cells
+from fleet.backends.readers import StoreFormat, Sweep, Wanted, lines_of, store_of, stores
+from fleet.tail import BLOCK, Feed, Ident, Tail, ident_of
 from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import SHARED, Wanted, describe, mentions, owner
-from fleet.transcripts.tail import BLOCK, Feed, Ident, Tail, ident_of
-from fleet.transcripts.usage import Cells, Ledger, Transcript, add_cells
+from fleet.transcripts.places import SHARED, describe, mentions, owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Meter:
 
     def __init__(self, *, fast: bool = True) -> None:
         self.ledger = Ledger()
-        self._decode = _decoder(fast=fast)
+        self._fast = fast
         self._buffer = bytearray(BLOCK)
         self._follows: dict[Ident, _Follow] = {}
         self._finder = Finder(lambda ident: ident in self._follows)
-        self._stores: dict[str, opencode.Database] = {}
+        self._stores: dict[str, Sweep] = {}
         self._signed: set[tuple[str, str]] = set()
 
     def sweep(self, wanted: Sequence[Wanted], budget: int | None = None) -> bool:
@@ -53,10 +53,8 @@ class Meter:
             if budget is not None and spent >= budget:
                 return False
             spent += self._read(path, kind, stat)
-        for database in dict.fromkeys(
-            opencode.database(home) for agent in wanted if agent.kind == opencode.KIND for home in agent.homes
-        ):
-            self._stores.setdefault(database, opencode.Database(database, self.ledger)).sweep()
+        for database, store in stores(wanted).items():
+            self._sweep(database, store)
         return True
 
     def read_file(self, path: str, kind: str) -> None:
@@ -65,10 +63,16 @@ class Meter:
             stat = os.stat(path)
         except OSError:
             return
-        if kind == opencode.KIND:
-            self._stores.setdefault(path, opencode.Database(path, self.ledger)).sweep()
+        store = store_of(kind)
+        if store:
+            self._sweep(path, store)
         else:
             self._read(path, kind, stat)
+
+    def _sweep(self, path: str, store: StoreFormat) -> None:
+        if path not in self._stores:
+            self._stores[path] = store.open(path, self.ledger)
+        self._stores[path].sweep()
 
     def tally(self, wanted: Sequence[Wanted]) -> Tally:
         """Whose the figures are, by what is known of sessions and directories now."""
@@ -107,18 +111,7 @@ class Meter:
 
     def _follow(self, path: str, kind: str, ident: Ident) -> _Follow:
         source = self.ledger.source(describe(path, kind))
-        if kind == codex.KIND:
-            thread = codex.Thread(self.ledger, source)
-            return _Follow(Tail(path, ident), thread.feeder(), thread.restart, source)
-        return _Follow(
-            Tail(path, ident), claude.feeder(self.ledger, source, ident, self._decode), None, source
-        )
-
-
-def _decoder(*, fast: bool) -> claude.Decode:
-    if fast:
-        try:
-            return claude.quick()
-        except ImportError:
-            pass  # the standard library gives the same figures, more slowly
-    return claude.lenient
+        lines = lines_of(kind)
+        assert lines is not None, f"{path}: {kind} is no format of lines"
+        feed, restarted = lines.count(self.ledger, source, ident, self._fast)
+        return _Follow(Tail(path, ident), feed, restarted, source)

@@ -11,8 +11,8 @@ import marshal
 import os
 from collections.abc import Sequence
 
+from fleet.backends.ledger import Transcript
 from fleet.transcripts.meter import Meter
-from fleet.transcripts.usage import Transcript
 
 Job = tuple[str, str]  # path and kind
 

@@ -13,8 +13,8 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from fleet.backends.ledger import Counts
 from fleet.core.model import Price
-from fleet.transcripts.usage import Counts
 
 TABLE = os.path.join(os.path.dirname(__file__), "prices.toml")
 _MILLION = 1_000_000

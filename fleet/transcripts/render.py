@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 
+from fleet.backends.entries import USAGE, Entry, Role
+from fleet.backends.ledger import Counts
 from fleet.core.text import for_display, redact
-from fleet.transcripts.entries import USAGE, Entry, Role
 from fleet.transcripts.page import Facts, document, tiles
-from fleet.transcripts.usage import Counts
 
 _PEEK = 100  # characters of a result that are shown when results are not asked for
 _INDENT = " " * 4

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.core.table import render
 from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
-from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
 Models = dict[str, Counts]
 TOTAL = "TOTAL"  # the name of the row and of the column that add up

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Protocol
 
+from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
+from fleet.core.foreign import as_object
 from fleet.transcripts.places import SHARED
-from fleet.transcripts.usage import Cells, Counts, add_cells, number, sum_counts
 
 VERSION = 1
 Record = dict[str, Any]
@@ -94,11 +94,10 @@ def parse_records(raw: bytes) -> list[Record]:
     """Whole records only, each run once: a torn or foreign line is nobody's record."""
     found: dict[str, Record] = {}
     for number_, line in enumerate(raw.split(b"\n")):
-        with suppress(ValueError, RecursionError):
-            data = json.loads(line.decode("utf-8", "replace"))
-            if isinstance(data, dict) and isinstance(data.get("phase"), str):
-                run = data.get("run")
-                found.setdefault(run if isinstance(run, str) else f"line {number_}", data)
+        data = as_object(line)
+        if isinstance(data.get("phase"), str):
+            run = data.get("run")
+            found.setdefault(run if isinstance(run, str) else f"line {number_}", data)
     return list(found.values())
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from fleet.transcripts import claude, codex, opencode
+from fleet.backends.ledger import FIELDS, Counts, sum_counts
+from fleet.backends.readers import DocumentFormat, StoreFormat, formats, readers
+from fleet.core.foreign import as_object
+from fleet.tail import ident_of
 from fleet.transcripts.finder import files_below
 from fleet.transcripts.parallel import Job, read_all, size_of
-from fleet.transcripts.places import EXPORT, MESSAGE, sniff
+from fleet.transcripts.places import sniff
 from fleet.transcripts.report import TOTAL, figures
-from fleet.transcripts.tail import ident_of
 from fleet.transcripts.tokenlog import sum_costs
-from fleet.transcripts.usage import FIELDS, Counts, sum_counts
 
 if TYPE_CHECKING:
     from fleet.transcripts.price import PriceBook
@@ -26,10 +26,7 @@ _WORTH_A_PROCESS = 64 << 20  # bytes; below that a second process costs more tha
 
 def own_places(env: Mapping[str, str]) -> list[str]:
     """Where the CLIs keep their transcripts on this machine."""
-    places = [os.path.join(home, "projects") for home in claude.homes(env)]
-    places += [os.path.join(home, tree) for home in codex.homes(env) for tree in codex.TREES]
-    places += [opencode.database(home) for home in opencode.homes(env)]
-    places += [os.path.join(home, "storage", "message") for home in opencode.homes(env)]
+    places = (p for reader in readers().values() for home in reader.homes(env) for p in reader.places(home))
     return [place for place in places if os.path.exists(place)]
 
 
@@ -47,7 +44,7 @@ def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
             continue
         seen.add(ident)
         kind = sniff(path)
-        if kind and (kind != opencode.KIND or opencode.is_readable(path)):
+        if kind and _is_readable(path, kind):
             jobs.append((path, kind))
         elif not S_ISREG(stat.st_mode):
             unread += [path] if path in named else []
@@ -56,16 +53,24 @@ def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
     return jobs, unread
 
 
+def _is_readable(path: str, kind: str) -> bool:
+    """A database may have the right first bytes and be none."""
+    one = formats()[kind]
+    return not isinstance(one, StoreFormat) or one.is_readable(path)
+
+
 def summary(jobs: Sequence[Job], processes: int, prices: PriceBook | None) -> dict[str, Any]:
     """Totals, and the same by model, day and kind of CLI."""
     size = sum(size_of(path) for path, _ in jobs)
     if processes <= 0:
         processes = min(_cores(), 1 + size // _WORTH_A_PROCESS, 8)
-    lines = [job for job in jobs if job[1] not in _DOCUMENTS]
-    ledger = read_all(lines, processes, fast=size > _WORTH_MSGSPEC).ledger
+    known = formats()
+    rest = [job for job in jobs if not isinstance(known[job[1]], DocumentFormat)]
+    ledger = read_all(rest, processes, fast=size > _WORTH_MSGSPEC).ledger
     for path, kind in jobs:
-        if kind in _DOCUMENTS:
-            _DOCUMENTS[kind](ledger, path, _document(path))
+        one = known[kind]
+        if isinstance(one, DocumentFormat):
+            one.count(ledger, path, _document(path))
     models: dict[str, Counts] = {}
     days: dict[str, Counts] = {}
     kinds: dict[str, Counts] = {}
@@ -95,16 +100,12 @@ def _cores() -> int:
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-_DOCUMENTS = {EXPORT: opencode.count_export, MESSAGE: opencode.count_file}
-
-
 def _document(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as handle:
-            document = json.loads(handle.read().decode("utf-8", "replace"))
-    except (OSError, ValueError, RecursionError):
+            return as_object(handle.read())
+    except OSError:
         return {}
-    return document if isinstance(document, dict) else {}
 
 
 def report(document: dict[str, Any]) -> Iterator[str]:

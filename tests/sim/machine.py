@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, Protocol
 
-from fleet.backends.claude.signals import slug
+from fleet.backends.claude.files import slug
 from fleet.world.ports import Launch
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from fleet.backends.entries import Entry, Role
+from fleet.backends.ledger import Counts
+from fleet.backends.readers import Wanted
 from fleet.transcripts import cli
 from fleet.transcripts.cleanlogs import CleanLogs
-from fleet.transcripts.entries import Entry, Role
 from fleet.transcripts.follow import Follower
-from fleet.transcripts.places import Wanted
 from fleet.transcripts.render import Manner, Renderer
-from fleet.transcripts.usage import Counts
 from tests.unit.test_tokens_cli import parsed
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 

@@ -20,10 +20,10 @@ FILES = sorted((ROOT / "fleet").rglob("*.py"))
 MAY_IMPORT = {
     "core": set(),
     "config": {"core", "backends", "regular"},
-    "backends": {"core", "engine"},
+    "backends": {"core", "engine", "regular", "tail"},
     # agentlog is a program of its own and reads agents.toml
-    "transcripts": {"core", "config", "regular", "when", "engine"},
-    "scripted": {"core"},
+    "transcripts": {"core", "config", "backends", "regular", "tail", "when", "engine"},
+    "scripted": {"core", "backends.scripted"},
     "journal": {"core", "world.ports", "regular"},
     "world": {"core", "journal", "backends", "config", "transcripts", "umask", "regular", "engine"},
     "watchdog": {"core", "config", "backends", "journal", "world", "transcripts"},
@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "engine": set(),
     "umask": set(),
     "regular": set(),
+    "tail": {"regular"},
     "when": {"core"},
 }
 PURE_STDLIB = set(

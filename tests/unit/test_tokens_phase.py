@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from fleet.backends.readers import Wanted
 from fleet.core.model import Price
 from fleet.journal.store import Store
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.phase import BOOKS, PhaseMeter
-from fleet.transcripts.places import Wanted
 from fleet.transcripts.price import PriceBook
 from fleet.transcripts.tokenlog import PlainDisk, TokenLog, token_records
 from fleet.world.files import RealDisk

@@ -7,12 +7,13 @@ import shutil
 
 import pytest
 
-from fleet.transcripts import meter as meter_module
+from fleet.backends.claude import usage as claude
+from fleet.backends.ledger import sum_counts
+from fleet.backends.readers import Wanted
+from fleet.tail import Tail
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.parallel import read_all
-from fleet.transcripts.places import Wanted, sharing
-from fleet.transcripts.tail import Tail
-from fleet.transcripts.usage import sum_counts
+from fleet.transcripts.places import sharing
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
 
@@ -222,8 +223,10 @@ def test_without_msgspec_the_figures_are_the_same(home, monkeypatch):
     def missing():
         raise ImportError
 
-    monkeypatch.setattr(meter_module.claude, "quick", missing)
+    claude._decoder.cache_clear()
+    monkeypatch.setattr(claude, "quick", missing)
     assert outputs(Meter(), home.wanted("a")) == {"a": 9}
+    claude._decoder.cache_clear()
 
 
 def test_several_processes_count_what_one_does_also_across_their_files(tmp_path):

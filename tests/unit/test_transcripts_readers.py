@@ -9,13 +9,17 @@ import tracemalloc
 
 import pytest
 
-from fleet.transcripts import claude, codex, opencode
-from fleet.transcripts.entries import Role
+from fleet.backends.claude import usage as claude
+from fleet.backends.claude.files import slug
+from fleet.backends.codex import usage as codex
+from fleet.backends.entries import Role
+from fleet.backends.ledger import Counts, Ledger
+from fleet.backends.opencode import usage as opencode
+from fleet.backends.opencode.usage import EXPORT
+from fleet.tail import Tail, ident_of
 from fleet.transcripts.follow import file_entries
 from fleet.transcripts.meter import Meter
-from fleet.transcripts.places import EXPORT, describe, sniff
-from fleet.transcripts.tail import Tail, ident_of
-from fleet.transcripts.usage import Counts, Ledger
+from fleet.transcripts.places import describe, sniff
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 LINE = claude_line
@@ -585,7 +589,7 @@ def test_the_session_and_directory_come_from_the_lines():
 
 
 def test_slugs_are_computed_and_never_reversed():
-    assert claude.slug("/x/My_Proj.v1 x/é") == "-x-My-Proj-v1-x--"
+    assert slug("/x/My_Proj.v1 x/é") == "-x-My-Proj-v1-x--"
 
 
 def roles(path, kind):

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from fleet.transcripts.usage import Counts, Ledger, Transcript, cells_beyond, number
+from fleet.backends.ledger import Counts, Ledger, Transcript, cells_beyond, number
 
 MAIN, SIDE = False, True
 

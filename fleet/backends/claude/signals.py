@@ -9,15 +9,16 @@ transcript has the exact instant of a limit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.backends.jsonl import as_object, instant, objects
+from fleet.backends.claude import files
 from fleet.backends.screen import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
+from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
+from fleet.core.times import instant
 from fleet.core.words import Witness
 
 # Must print nothing: what a prompt hook prints is put into the conversation.
@@ -49,16 +50,6 @@ def hook_settings() -> Mapping[str, object]:
     return {"hooks": dict.fromkeys(EVENTS, one)}
 
 
-def home(env: Mapping[str, str]) -> str:
-    """Where claude keeps its things."""
-    return env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude"
-
-
-def slug(directory: str) -> str:
-    """How claude names a working directory's folder; not reversible, and two may share one."""
-    return re.sub(r"[^A-Za-z0-9]", "-", directory)
-
-
 # --- where to look ----------------------------------------------------------------------------------------
 
 
@@ -69,7 +60,7 @@ def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
 
 def registry(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     """One file for each process that may be the agent."""
-    base = f"{home(facts.env)}/sessions"
+    base = f"{files.home(facts.env)}/sessions"
     return tuple(Source("registry", Reach.FILE, f"{base}/{pid}.json") for pid, _ in facts.processes[:3])
 
 
@@ -77,7 +68,7 @@ def transcript(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     """The conversation's own file."""
     if not facts.conversation:
         return ()
-    path = f"{home(facts.env)}/projects/{slug(facts.dir)}/{facts.conversation}.jsonl"
+    path = files.transcript(files.home(facts.env), facts.dir, facts.conversation)
     return (Source("transcript", Reach.TAIL, path),)
 
 
@@ -138,7 +129,7 @@ def from_transcript(heading: Heading, data: bytes) -> list[Report]:
     """What new lines of a transcript say. Sub-agents' lines are not the agent's own turns."""
     said: list[Report] = []
     for record in objects(data):
-        at = instant(record.get("timestamp"))
+        at = instant(str(record.get("timestamp")))
         if at is not None and not record.get("isSidechain"):
             said += _from_record(heading, record, at, str(record.get("sessionId") or ""))
     return said

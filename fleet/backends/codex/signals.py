@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fleet.backends.jsonl import as_object, instant, objects
+from fleet.backends.codex.usage import homes
 from fleet.backends.screen import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
+from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
+from fleet.core.times import instant
 from fleet.core.words import Witness
 
 # Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
@@ -33,18 +35,14 @@ _FULL = 100.0
 _META = re.compile(rb'"(id|session_id|timestamp|cwd|thread_source)":\s*("(?:[^"\\\\]|\\\\.)*")')
 
 
-def home(env: Mapping[str, str]) -> str:
-    """Where codex keeps its things."""
-    return env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex"
-
-
 def rollout(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     """The days on which this thread may have begun; local dates, so a day on either side too."""
     suffix = f"-{facts.conversation}.jsonl" if facts.conversation else ".jsonl"
     born = _born(facts.conversation) or facts.started
     day = datetime.fromtimestamp(born, UTC)
     days = (day + timedelta(days=n) for n in (0, 1, -1))
-    base = f"{home(facts.env)}/sessions"
+    (home,) = homes(facts.env)
+    base = f"{home}/sessions"
     return tuple(Source("rollout", Reach.SEARCH, f"{base}/{d:%Y/%m/%d}", suffix) for d in days)
 
 
@@ -68,7 +66,7 @@ def claims(head: bytes, facts: Facts) -> str:
     identity = meta.get("id") or meta.get("session_id") or ""
     if facts.conversation:
         return identity if identity == facts.conversation else ""
-    began = instant(meta.get("timestamp"))
+    began = instant(meta.get("timestamp", ""))
     mine = meta.get("cwd") == facts.dir and meta.get("thread_source", "user") == "user"
     return identity if mine and began is not None and began >= facts.started - SLACK_S else ""
 
@@ -161,7 +159,7 @@ def _born(thread: str) -> float | None:
 
 def _events(data: bytes) -> Iterator[tuple[str, Mapping[str, Any], float]]:
     for record in objects(data):
-        at, payload = instant(record.get("timestamp")), record.get("payload")
+        at, payload = instant(str(record.get("timestamp"))), record.get("payload")
         if at is not None and isinstance(payload, dict):
             yield str(record.get("type")), payload, at
 

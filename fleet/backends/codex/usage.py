@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet import regular
-from fleet.transcripts.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
-from fleet.transcripts.entries import text_of as _text
-from fleet.transcripts.tail import Feed
-from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, number
+from fleet.backends.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
+from fleet.backends.entries import text_of as _text
+from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, number
+from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
+from fleet.core.foreign import as_object
+from fleet.tail import Feed, Ident
 
 KIND = "codex"
 # What a line must hold to say something about tokens or about who used them.
@@ -36,14 +38,6 @@ def homes(env: Mapping[str, str]) -> tuple[str, ...]:
     """Where this CLI keeps its files, for a process with that environment."""
     home = env.get("HOME") or os.path.expanduser("~")
     return (env.get("CODEX_HOME") or os.path.join(home, ".codex"),)
-
-
-def _object(raw: bytes | bytearray) -> dict[str, Any]:
-    try:
-        data = json.loads(raw.decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _payload(line: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +104,7 @@ class Thread:
             if find(_SPOKEN, start, min(start + _HEAD, stop)) >= 0:
                 continue
             if not offset + start or any(find(word, start, stop) >= 0 for word in _TELLING):
-                self._line(_object(buffer[start:stop]))
+                self._line(as_object(buffer[start:stop]))
 
     def _line(self, line: dict[str, Any]) -> None:
         kind, payload = line.get("type"), _payload(line)
@@ -195,7 +189,7 @@ def _rollout(path: str, thread: str) -> Iterator[dict[str, Any]]:
                         regular.opened(os.path.join(root, name)) as fd,
                         open(fd, "rb", closefd=False) as handle,
                     ):
-                        yield from (_object(line) for line in handle if _TELLING[0] in line)
+                        yield from (as_object(line) for line in handle if _TELLING[0] in line)
                 except OSError:
                     continue
                 return
@@ -270,3 +264,34 @@ def _message(payload: dict[str, Any], at: float | None) -> Iterator[Entry]:
         return
     if role and text:
         yield Entry(at, role, text, message=_text(payload.get("id")))
+
+
+def _count(ledger: Ledger, source: int, _file: Ident, _fast: bool) -> Counter:  # noqa: FBT001 - see LineFormat
+    thread = Thread(ledger, source)
+    return thread.feeder(), thread.restart
+
+
+def _paths(agent: Wanted, directories: Directories) -> Iterator[tuple[str, int]]:
+    for home in agent.homes:
+        yield from directories.walk(os.path.join(home, TREES[0]), 3)
+
+
+READER = UsageReader(
+    homes=homes,
+    places=lambda home: tuple(os.path.join(home, tree) for tree in TREES),
+    formats=(
+        LineFormat(
+            name=KIND,
+            cli=KIND,
+            called="JSON lines of codex",
+            marks=2,
+            is_line=lambda line: "payload" in line and "type" in line,
+            is_opening=lambda raw: b'"payload"' in raw,
+            paths=_paths,
+            head=head,
+            count=_count,
+            entries=entries,
+            mixed=True,
+        ),
+    ),
+)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fleet.transcripts.usage import UNKNOWN, Counts
+from fleet.backends.ledger import UNKNOWN, Counts
+from fleet.core.times import instant
 
 USAGE = "usage"  # the text of an event that tells tokens and nothing else
 
@@ -49,13 +50,7 @@ def clock(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value) / 1000 if value > 1e11 else float(value)  # noqa: PLR2004 - ms since 1973
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return instant(value) if isinstance(value, str) else None
 
 
 def text_of(value: Any) -> str:

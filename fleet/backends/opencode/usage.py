@@ -17,14 +17,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fleet import regular
-from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
-from fleet.transcripts.entries import text_of as _text
-from fleet.transcripts.usage import UNKNOWN, Counts, Four, Ledger, Transcript, number
+from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
+from fleet.backends.entries import text_of as _text
+from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, Transcript, number
+from fleet.backends.readers import DocumentFormat, StoreFormat, UsageReader
+from fleet.core.foreign import as_object
 
 if TYPE_CHECKING:
     import sqlite3
 
 KIND = "opencode"
+EXPORT = "opencode-export"
+MESSAGE = "opencode-message"  # one message of the store of older versions, a file each
 _PATIENCE_S = 0.2
 OVERLAP_MS = 60_000  # a row may be committed this much later than the time it bears
 
@@ -69,11 +73,9 @@ def split(tokens: Any) -> Four:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    try:
-        data = json.loads(raw) if isinstance(raw, str | bytes) else raw
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    if isinstance(raw, str | bytes):
+        return as_object(raw)
+    return raw if isinstance(raw, dict) else {}
 
 
 def _time(info: dict[str, Any], key: str = "created") -> float | None:
@@ -283,3 +285,86 @@ def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
         yield Entry(
             at, Role.ERROR, json.dumps(part.get("error"), ensure_ascii=False), failed=True, message=ident
         )
+
+
+def _first_words(source: Transcript) -> bytes:
+    import sqlite3
+
+    path, _, session = source.path.rpartition("#")
+    query = "select data from part where session_id = ? order by time_created limit 20"
+    try:
+        with closing(connect(path)) as connection:
+            rows = connection.execute(query, (session,)).fetchall()
+    except sqlite3.Error:
+        return b""
+    return b"\n".join(str(row[0]).encode() for row in rows)
+
+
+def _news(path: str, mark: Any) -> tuple[list[tuple[Transcript, list[Entry]]], Any] | None:
+    """What was finished since the mark; nothing while the database cannot be read."""
+    import sqlite3
+
+    since, told = mark or (0, [])
+    try:
+        with closing(connect(path)) as connection:
+            parts = list(parts_since(connection, int(since)))
+    except sqlite3.Error:
+        return None
+    seen, found = set(told), []
+    for part in parts:
+        if part.finished and part.ident not in seen:
+            seen.add(part.ident)
+            source = Transcript(f"{path}#{part.session}", KIND, part.session, part.directory)
+            found.append((source, list(part_entries(part.info, part.data))))
+    # Next time from the first part still being written; what was told by then is not told again.
+    newest = max((part.updated for part in parts), default=since) - OVERLAP_MS
+    first = max(since, min([newest, *(part.updated for part in parts if not part.finished)]))
+    return found, [first, [p.ident for p in parts if p.ident in seen and p.updated >= first]]
+
+
+def _is_export(raw: bytes) -> bool:
+    return b'"messages"' in raw and b'"info"' in raw and b'"projectID"' in raw
+
+
+def _is_message(raw: bytes) -> bool:
+    return b'"sessionID"' in raw and b'"role"' in raw and b'"messageID"' not in raw
+
+
+READER = UsageReader(
+    homes=homes,
+    places=lambda home: (database(home), os.path.join(home, "storage", "message")),
+    formats=(
+        StoreFormat(
+            name=KIND,
+            cli=KIND,
+            called="opencode's database",
+            marks=4,
+            magic=b"SQLite format 3\x00",
+            path=database,
+            open=Database,
+            entries=stored_entries,
+            news=_news,
+            opening=_first_words,
+            is_readable=is_readable,
+        ),
+        DocumentFormat(
+            name=EXPORT,
+            cli=KIND,
+            called="what `opencode export` prints",
+            marks=4,
+            is_line=lambda line: "messages" in line and "info" in line,
+            is_opening=_is_export,
+            count=count_export,
+            entries=exported_entries,
+        ),
+        DocumentFormat(
+            name=MESSAGE,
+            cli=KIND,
+            called="",
+            marks=3,
+            is_line=lambda line: "sessionID" in line and "role" in line,
+            is_opening=_is_message,
+            count=count_file,
+        ),
+    ),
+)

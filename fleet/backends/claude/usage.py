@@ -10,17 +10,19 @@ is not counted.
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
-from fleet.transcripts.entries import Entry, Role, clock, content_text, day_of, told_call
-from fleet.transcripts.entries import text_of as _text
-from fleet.transcripts.tail import Feed, Ident
-from fleet.transcripts.usage import ABSURD, UNKNOWN, Counts, Four, Ledger, number
+from fleet.backends.claude import files
+from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
+from fleet.backends.entries import text_of as _text
+from fleet.backends.ledger import ABSURD, UNKNOWN, Counts, Four, Ledger, number
+from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
+from fleet.core.foreign import as_object
+from fleet.tail import Feed, Ident
 
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits
@@ -40,21 +42,6 @@ Line = tuple[str, str, str, str, Four, bool, Advice]
 Decode = Callable[[memoryview], Line | None]
 
 
-def homes(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Where this CLI keeps its files, for a process with that environment."""
-    named = env.get("CLAUDE_CONFIG_DIR", "")
-    if named:
-        return tuple(os.path.expanduser(part.strip()) for part in named.split(",") if part.strip())
-    home = env.get("HOME") or os.path.expanduser("~")
-    config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return (os.path.join(home, ".claude"), os.path.join(config, "claude"))
-
-
-def slug(directory: str) -> str:
-    """The folder name of a working directory. Not reversible, and two directories may share one."""
-    return re.sub(r"[^A-Za-z0-9]", "-", directory)
-
-
 def session_of(path: str) -> str:
     """The conversation a file belongs to; a sub-agent's file lies under its parent's id."""
     folder = os.path.dirname(path)
@@ -65,11 +52,7 @@ def session_of(path: str) -> str:
 
 def lenient(raw: bytes | memoryview) -> Line | None:
     """Decode with the standard library, forgiving bytes that are not UTF-8 and odd types."""
-    try:
-        data = json.loads(bytes(raw).decode("utf-8", "replace").lstrip("\ufeff"), strict=False)
-    except (ValueError, RecursionError):
-        return None
-    line, side = _speaker(data)
+    line, side = _speaker(as_object(bytes(raw)))
     message = line.get("message")
     if not isinstance(message, dict) or not isinstance(usage := message.get("usage"), dict):
         return None
@@ -81,9 +64,8 @@ def lenient(raw: bytes | memoryview) -> Line | None:
     return ident, request, model, day_of(line.get("timestamp")), four(usage), side, _advice(usage)
 
 
-def _speaker(data: Any) -> tuple[dict[str, Any], bool]:
+def _speaker(line: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The line itself, or what a sub-agent said within it while it was at work; and whether that is so."""
-    line = data if isinstance(data, dict) else {}
     progress = line.get("data") if line.get("message") is None else None
     if isinstance(progress, dict) and isinstance(progress.get("message"), dict):
         return progress["message"], True
@@ -108,6 +90,16 @@ def _advice(usage: dict[str, Any]) -> Advice:
 def _at_speed(model: str, speed: Any) -> str:
     """The fast mode of a model is billed as another one."""
     return f"{model}-fast" if speed == "fast" else model
+
+
+@functools.cache
+def _decoder(*, fast: bool) -> Decode:
+    if fast:
+        try:
+            return quick()
+        except ImportError:
+            pass  # the standard library gives the same figures, more slowly
+    return lenient
 
 
 def quick() -> Decode:
@@ -290,3 +282,51 @@ def _blocks(
             yield Entry(at, Role.RESULT, text, "", len(text), None, "", ident, side, wrong, call)
         elif isinstance(kind, str):
             yield Entry(at, speaker, f"[{kind}]", "", None, counts, model, ident, side)
+
+
+def _count(ledger: Ledger, source: int, file: Ident, fast: bool) -> Counter:  # noqa: FBT001 - see LineFormat
+    return feeder(ledger, source, file, _decoder(fast=fast)), None
+
+
+def _paths(agent: Wanted, directories: Directories) -> Iterator[tuple[str, int]]:
+    """Files in the folder of the agent's directory, and its sessions wherever else they lie."""
+    missing = set(agent.sessions)
+    for home in agent.homes:
+        projects = os.path.join(home, files.PROJECTS)
+        for folder in dict.fromkeys(files.slug(directory) for directory in agent.directories):
+            for path, inode in directories.walk(os.path.join(projects, folder), 2):
+                missing.discard(session_of(path))
+                yield path, inode
+    for home in agent.homes if missing else ():
+        for folder in directories.folders(os.path.join(home, files.PROJECTS)):
+            for session in missing:
+                path = os.path.join(folder, f"{session}.jsonl")
+                if os.path.exists(path):
+                    yield path, 0
+                    yield from directories.walk(os.path.join(folder, session), 1)
+
+
+def _is_line(line: dict[str, Any]) -> bool:
+    return "sessionId" in line or "message" in line or line.get("type") == "summary"
+
+
+READER = UsageReader(
+    homes=files.homes,
+    places=lambda home: (os.path.join(home, files.PROJECTS),),
+    formats=(
+        LineFormat(
+            name=KIND,
+            cli=KIND,
+            called="JSON lines of claude",
+            marks=1,
+            is_line=_is_line,
+            is_opening=lambda raw: b'"sessionId"' in raw or b'"message"' in raw,
+            paths=_paths,
+            head=head,
+            count=_count,
+            entries=entries,
+            session_of=session_of,
+            folder_of=files.slug,
+        ),
+    ),
+)
