@@ -105,6 +105,7 @@ class _Loop:
         world = real_world(fleet, self.tmux, self.disk)
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
+        world.pages.ring = lambda: self.waker.poke("signals")
         teller = engine.command("notify", "run", "--config", path)
         self.herald = Herald(teller, world.clock.mono)
         self.dog = Watchdog(

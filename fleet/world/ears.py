@@ -9,20 +9,17 @@ and is told once a source.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fleet import regular
 from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, mailbox, reports, wanted
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
-from fleet.world.loopback import Ask, Stranger, ask
+from fleet.world.pages import OLD_S
 from fleet.world.ports import Disk
 from fleet.world.world import House, World
 
@@ -31,9 +28,6 @@ SPOOL_MAX = 200  # files taken from a spool at one look
 FILE_CAP = 1 << 20
 HEAD_CAP = 16 << 10  # enough of a file's opening to know whose it is
 NEWEST = 30  # files of a directory that are asked whose they are
-PAGE_S = 1.0  # a page is asked for again after this long
-PAGE_TIMEOUT_S = 3.0
-PAGE_OLD_S = 10.0  # an answer older than this says nothing any more
 EARLY_S = 5.0  # a CLI may date its first words a little before we wrote down the start
 AHEAD_S = 60.0  # what is dated later than this from now is from before the clock was set back
 
@@ -66,7 +60,6 @@ class Ears:
         self._world = world
         self._house = house
         self._ears: dict[str, _Ear] = {}
-        self._pages = Pages()
         self.learned: dict[str, str] = {}  # conversations that became known, until somebody notes them
 
     def hear(self, agent: AgentSpec, backend: Backend, run: Run | None, tree: tuple[Proc, ...]) -> Heard:
@@ -116,11 +109,13 @@ class Ears:
     def has_mailbox(self, session: str) -> bool:
         """Has its server answered just now, and do we know which conversation to write to?"""
         ear = self._ears.get(session)
-        return ear is not None and bool(ear.conversation) and time.time() - ear.answered < PAGE_OLD_S
+        if ear is None or not ear.conversation:
+            return False
+        return abs(self._world.clock.wall() - ear.answered) < OLD_S
 
     def strangers(self) -> list[str]:
         """Servers of our agents that another user stands in for; nothing is sent to them."""
-        faults = sorted(set(self._pages.strangers.values()))
+        faults = sorted(set(self._world.pages.strangers.values()))
         return [f"an agent's server is not spoken to: {fault}; its messages are typed" for fault in faults]
 
     def _listen(
@@ -186,7 +181,7 @@ class Ears:
             names = [n for n in self._world.disk.names(source.where) if n.endswith(source.suffix)]
             for name in sorted(names, reverse=True)[:NEWEST]:
                 path = f"{source.where}/{name}"
-                identity = _claimed(claims, _head(path), facts) if claims is not None else name
+                identity = _claimed(claims, self._head(path), facts) if claims is not None else name
                 if identity:
                     ear.found, ear.conversation = path, identity
                     break
@@ -194,13 +189,19 @@ class Ears:
             return []
         return _new_lines(self._world.disk, ear, ear.found, faults)
 
+    def _head(self, path: str) -> bytes:
+        try:
+            return self._world.disk.tail(path, 0, HEAD_CAP)[1]
+        except OSError:
+            return b""
+
     def _page(
         self, ear: _Ear, _facts: Facts, source: Source, _faults: list[str]
     ) -> list[tuple[float, bytes]]:
-        answer = self._pages.ask(source.where, ear.key)
+        answer = self._world.pages.ask(source.where, ear.key)
         if answer is None:
             return []
-        ear.answered = max(ear.answered, answer[0])
+        ear.answered = answer[0]
         return [answer]
 
 
@@ -260,13 +261,6 @@ def _claimed(claims: Callable[[bytes, Facts], str], head: bytes, facts: Facts) -
         return ""
 
 
-def _head(path: str) -> bytes:
-    try:
-        return regular.read(path, HEAD_CAP)
-    except OSError:
-        return b""
-
-
 _READERS = {
     Reach.SPOOL: Ears._spool,  # noqa: SLF001 - a table of its own methods
     Reach.FILE: Ears._file,  # noqa: SLF001
@@ -274,41 +268,3 @@ _READERS = {
     Reach.SEARCH: Ears._search,  # noqa: SLF001
     Reach.PAGE: Ears._page,  # noqa: SLF001
 }
-
-
-class Pages:
-    """Pages of servers on the loopback, fetched beside the loop: asking never waits."""
-
-    def __init__(self, ask: Ask = ask) -> None:
-        self._ask = ask
-        self._answers: dict[str, tuple[float, bytes]] = {}
-        self._asked: dict[str, float] = {}
-        self._busy: set[str] = set()
-        self.strangers: dict[str, str] = {}  # by address: why it was not spoken to
-
-    def ask(self, address: str, key: str = "") -> tuple[float, bytes] | None:
-        """The newest answer, if it is young enough; a new one is on its way."""
-        now = time.monotonic()
-        if address not in self._busy and now - self._asked.get(address, -1e9) >= PAGE_S:
-            self._busy.add(address)
-            self._asked[address] = now
-            threading.Thread(target=self._fetch, args=(address, key), daemon=True, name="page").start()
-        answer = self._answers.get(address)
-        return answer if answer is not None and time.time() - answer[0] < PAGE_OLD_S else None
-
-    def _fetch(self, address: str, key: str) -> None:
-        try:
-            answer = self._ask(address, key, None, PAGE_TIMEOUT_S)
-            if answer.json:
-                self._answers[address] = (time.time(), answer.body)
-            else:
-                self._answers.pop(address, None)  # a server that speaks of something else says nothing
-            self.strangers.pop(address, None)
-        except Stranger as fault:
-            self._answers.pop(address, None)
-            self.strangers[address] = str(fault)
-        except OSError:
-            self._answers.pop(address, None)  # no server, no word
-            self.strangers.pop(address, None)
-        finally:
-            self._busy.discard(address)

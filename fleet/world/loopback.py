@@ -31,6 +31,14 @@ class Reply:
 
 
 Ask = Callable[[str, str, bytes | None, float], Reply]
+Beside = Callable[[str, Callable[[], None]], None]  # run that, under this name, while the caller goes on
+
+
+def in_thread(name: str, job: Callable[[], None]) -> None:
+    """Run it in a thread that ends with the process."""
+    import threading  # most fleets have no server
+
+    threading.Thread(target=job, daemon=True, name=name).start()
 
 
 def ask(address: str, key: str, data: bytes | None, timeout: float) -> Reply:

@@ -7,11 +7,11 @@ there already, and always afterwards: the server's own record is the receipt, no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fleet.core.seen import Posted
-from fleet.world.loopback import Ask, Stranger, ask
+from fleet.world.loopback import Ask, Beside, Stranger, ask, in_thread
 
 TIMEOUT_S = 5.0
 LOOKS = 20  # for a letter that was accepted and is not on record yet
@@ -35,20 +35,20 @@ class Letter:
 class Mail:
     """One for the fleet."""
 
-    def __init__(self, ask: Ask = ask) -> None:
-        self._ask = ask
+    def __init__(
+        self, ask: Ask = ask, beside: Beside = in_thread, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._ask, self._beside, self._sleep = ask, beside, sleep
         self._outcomes: dict[str, Posted] = {}
 
     def send(self, letter: Letter) -> None:
         """Carry it, unless somebody is on the way with it."""
         if self._outcomes.get(letter.id) is Posted.UNDERWAY:
             return
-        import threading  # most fleets have no letters
-
         while len(self._outcomes) >= KEPT:
             self._outcomes.pop(next(iter(self._outcomes)))
         self._outcomes[letter.id] = Posted.UNDERWAY
-        threading.Thread(target=self._carry, args=(letter,), daemon=True, name="letter").start()
+        self._beside("letter", lambda: self._carry(letter))
 
     def outcomes(self, ids: Iterable[str]) -> tuple[tuple[str, Posted], ...]:
         """What became of these; one nobody here has carried is left out."""
@@ -77,7 +77,7 @@ class Mail:
             if self._known(letter):
                 return Posted.TAKEN
             if n + 1 < looks:
-                time.sleep(LOOK_S)
+                self._sleep(LOOK_S)
         return Posted.UNSURE
 
     def _known(self, letter: Letter) -> bool:

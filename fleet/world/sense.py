@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from fleet.backends.screen import read
+from fleet.backends.sources import reports
 from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.desired import Desire, Desired
 from fleet.core.heard import Heard
@@ -130,7 +131,7 @@ class Senses:
             name, entry, kept = spec.name, desired.entries.get(spec.name), self._kept.get(spec.name)
             pane, memory, taken = by_session.get(spec.session), memories[name], spec.session in foreign
             fresh = captured.get(pane.ref.session) if captured and pane is not None else None
-            asked = fresh is not None or name in due
+            asked = fresh is not None or name in due or self._has_news(fleet, spec)
             if kept is not None and not asked and _still(kept, pane, entry, memory, taken, lost_at):
                 one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
             else:
@@ -153,6 +154,10 @@ class Senses:
             listing.panes,
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
+
+    def _has_news(self, fleet: Fleet, spec: Spec) -> bool:
+        """May a source of this one have spoken, though nothing moved on its screen?"""
+        return self.listen and isinstance(spec, AgentSpec) and reports(fleet.backend_of(spec))
 
     def forget(self, session: str) -> None:
         """After an act on a pane the next look must be a real one."""

@@ -16,6 +16,7 @@ from fleet.journal.store import Store
 from fleet.world.host import Host
 from fleet.world.logs import LogKeeper
 from fleet.world.mail import Mail
+from fleet.world.pages import Pages
 from fleet.world.ports import Clock, Disk, Processes, Tmux
 
 
@@ -51,6 +52,7 @@ class World:
     zone: str = ""  # the host's time zone, for banners that name none
     untrusted: Callable[[str], str] = _trusted  # why another user could change this path; "" if none can
     port: Callable[[], int] = _no_port  # a free port of the loopback; 0 if there is none
+    pages: Pages = field(default_factory=Pages)
     mail: Mail = field(default_factory=Mail)
     logs: LogKeeper | None = None  # keeps the sessions' logs within bounds
     point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there

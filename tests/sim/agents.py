@@ -81,17 +81,26 @@ class Persona:
     composer: bool = True  # its profile can make out a composer, dialogs, quotations; otherwise it has none
     hooks: bool = False  # it reports by itself what it does
     transcript: bool = False  # it keeps a file of what was said in its conversation
+    rollout: bool = False  # the same in another form, under an id of its own choice
+    server: bool = False  # it answers questions, takes messages, and chooses its id
+
+    @property
+    def chooses_id(self) -> bool:
+        """Does the CLI itself choose the id of a conversation?"""
+        return self.rollout or self.server
 
     @property
     def reports(self) -> bool:
         """Is there another source than its screen?"""
-        return self.hooks or self.transcript
+        return self.hooks or self.transcript or self.rollout or self.server
 
 
 PERSONAS = {
     "clod": Persona("clod"),
     "hook": Persona("hook", hooks=True),
     "scribe": Persona("scribe", transcript=True),
+    "codec": Persona("codec", rollout=True),
+    "envoy": Persona("envoy", server=True, asks_at_boot=0.0),
     "opal": Persona("opal", queues=False, submit="C-m", asks_at_boot=0.0),
     "plain": Persona("plain", spinner=False, asks_at_boot=0.0, composer=False),
 }
@@ -476,6 +485,17 @@ class SimAgent:
         """What stands in the composer becomes a message."""
         text, self.composer = self.composer, ""
         ours, self.draft_by_human = not self.draft_by_human, False
+        self._take(text, ours=ours)
+
+    def posted(self, text: str) -> None:
+        """A message that its server took."""
+        if self.mood in (Mood.ASK, Mood.HUNG, Mood.STRANGE, Mood.DIALOG):
+            self.received.append(" ".join(text.split()))
+            self.queue.append(text)
+        else:
+            self._take(text, ours=True)
+
+    def _take(self, text: str, *, ours: bool) -> None:
         self.received.append(" ".join(text.split()))
         if ours and self._on_heard is not None:
             self._on_heard(self, self.received[-1])

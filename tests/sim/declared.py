@@ -51,15 +51,29 @@ limit_re = "hit your usage limit"
 fatal_re = "^! FATAL"
 """
 
-REPORTING = (("hook", "hooks"), ("scribe", "transcript"))  # backends with another source than the screen
+# backends with another source than the screen
+REPORTING = (
+    ("hook", '"hooks", "registry"'),
+    ("scribe", '"transcript"'),
+    ("codec", '"rollout", "notify"'),
+    ("envoy", '"server"'),
+)
+OWN_CHOICE = {  # how those are started that choose the id of their conversation themselves
+    "codec": 'notify_flag = "-c notify={notify}"',
+    "envoy": (
+        'prompt_delivery = "ping"\nport_flag = "--port {port}"\nserver_key_env = "ENVOY_KEY"\n'
+        'message_delivery = "server"'
+    ),
+}
+OURS = """session_id_flag = "--session-id '{id}'\""""
 REPORTS = """
 [backend.{name}]
 bin = "{name}"
 process_name = "{name}"
 supports_resume = true
-session_id_flag = "--session-id '{{id}}'"
+{how}
 queues_input = true
-signals = ["{source}"]
+signals = [{source}]
 stall_idle = 300
 """
 
@@ -192,7 +206,11 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
         opal_screen=SCREEN.format(name="opal"),
     )
     used = {a.backend for a in agents}
-    hooks = [REPORTS.format(name=n, source=s) + SCREEN.format(name=n) for n, s in REPORTING if n in used]
+    hooks = [
+        REPORTS.format(name=n, source=s, how=OWN_CHOICE.get(n, OURS)) + SCREEN.format(name=n)
+        for n, s in REPORTING
+        if n in used
+    ]
     parts = [head, *hooks, *(a.text() for a in agents)]
     if service:
         parts.append(f'[[service]]\nname = "{SERVICE}"\ncommand = "cleaner --follow"\n')

@@ -70,6 +70,7 @@ DAILY: dict[str, float] = {
 LOOP_DAILY: dict[str, float] = {
     "hooks_lost": 2,
     "hooks_garbled": 4,
+    "servers_trouble": 4,
     "transcript_broken": 4,
     "repo_offline": 6,
     "repo_locked": 4,

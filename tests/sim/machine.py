@@ -6,15 +6,12 @@ hands, at the very call the seed has chosen.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
-from fleet.backends.claude.files import slug
 from fleet.world.ports import Launch
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock
@@ -23,6 +20,7 @@ from tests.sim.disk import SimDisk
 from tests.sim.names import phase_in
 from tests.sim.processes import ProcessTable, SimProc, SimProcesses
 from tests.sim.script import read_script
+from tests.sim.sources import Sources
 from tests.sim.tmux import Program, SimSession, SimTmux, TmuxMachine
 
 
@@ -50,21 +48,6 @@ class Member:
     afresh: bool = False  # its conversation could not go on when it ended: a new one may begin
     bad_boots: int = 0  # resumed lives in a row that never got ready
     heard: list[tuple[str, str]] = field(default_factory=list)  # (run, message) of earlier lives
-
-
-RECORDS: dict[str, tuple[dict[str, Any], ...]] = {
-    "UserPromptSubmit": ({"type": "user", "message": {"content": ""}},),
-    "Stop": (
-        {"type": "assistant", "message": {"stop_reason": "end_turn"}},
-        {"type": "system", "subtype": "turn_duration"},
-    ),
-    "StopFailure": ({"type": "assistant", "isApiErrorMessage": True, "message": {"content": ""}},),
-}
-
-
-def transcript_of(agent: SimAgent) -> str:
-    """Where it keeps its conversation."""
-    return f"/root/.claude/projects/{slug('/project')}/{agent.conversation}.jsonl"
 
 
 class Caller(Protocol):
@@ -106,7 +89,7 @@ class Machine:
         self.table = ProcessTable(self.clock, Random(f"{seed}/pids"))
         self.disk = SimDisk(self.clock.wall, Random(f"{seed}/disk"), self.before)
         self.tmux = TmuxMachine(
-            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda _name: self.wake()
+            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda s: self.wake(f"pane:{s}")
         )
         self.members: dict[str, Member] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
@@ -119,14 +102,15 @@ class Machine:
         self.calls = 0
         self.in_tick = False
         self.woken = False
+        self.keys: set[str] = set()  # what woke it
         self.deaf = False  # death notices get lost
         self.current: Caller | None = None  # the verb that has its turn
         self.doomed = False  # somebody has killed the watchdog in the middle of its tick
         self.on_watchdog: Callable[[SimSession], None] = lambda _session: None  # its session was made
         self.on_turn: Callable[[SimAgent], None] | None = None
         self.on_heard: Callable[[SimAgent, str], None] | None = None
-        self.hooks = 0  # reports that were ever made
-        self.hooks_lost = False
+        self.sources = Sources(self, Random(f"{seed}/sources"))
+        self.ports_given = 20_000
         self.armed: list[tuple[int, Callable[[], None]]] = []  # what happens at a coming port call
 
     # -- doors
@@ -166,9 +150,11 @@ class Machine:
         """Let something happen at that port call of the watchdog's coming ticks."""
         self.armed.append((calls, happens))
 
-    def wake(self) -> None:
+    def wake(self, key: str = "") -> None:
+        """What would end the watchdog's sleep, and the key it would find."""
         if not self.deaf:
             self.woken = True
+            self.keys.add(key)
 
     # -- programs
 
@@ -202,42 +188,21 @@ class Machine:
             phase=self._phase(launch.script),
             on_turn=self.on_turn if member.kind != "persistent" else None,
             on_heard=self.on_heard,
-            on_hook=self._hook,
+            on_hook=self.sources.report,
         )
+        if facts.port:
+            key = self.disk.text(f"{LOG_DIR}/state/key-{launch.session}").strip()
+            self.sources.listen(member.agent, facts.port, key)
         return member.agent
-
-    def _hook(self, agent: SimAgent, event: str, text: str) -> None:
-        """One file in the run's spool, unless the disk or fate is against it."""
-        if self.disk.fault or self.hooks_lost:
-            return
-        if agent.persona.transcript:
-            self._transcript(agent, event, text)
-            return
-        self.hooks += 1
-        said = {"hook_event_name": event, "session_id": agent.conversation}
-        said |= {"prompt" if event == "UserPromptSubmit" else "message": text}
-        path = f"{LOG_DIR}/state/signals/{agent.session.name}/hook-{self.hooks:08d}.json"
-        self.disk.put(path, json.dumps(said).encode())
-        self.wake()
-
-    def _transcript(self, agent: SimAgent, event: str, text: str) -> None:
-        """Lines at the end of its conversation's file; of a question that is open it says nothing."""
-        at = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat().replace("+00:00", "Z")
-        body = b""
-        for record in RECORDS.get(event, ()):
-            said = {**record, "timestamp": at, "sessionId": agent.conversation}
-            if "content" in record.get("message", {}):
-                said["message"] = {**record["message"], "content": text}
-            body += json.dumps(said).encode() + b"\n"
-        path = transcript_of(agent)
-        old = self.disk.files.get(path)
-        if body and path not in self.disk.dirs:
-            self.disk.put(path, (bytes(old.data) if old else b"") + body)
-            self.wake()
 
     def _phase(self, script: str) -> str:
         """The phase that the words at its start name."""
         return phase_in(self.disk.text(script.replace("/launch-", "/kickoff-").removesuffix(".sh") + ".txt"))
+
+    def port(self) -> int:
+        """A free port of the loopback."""
+        self.ports_given += 1
+        return self.ports_given
 
     def living(self) -> list[SimAgent]:
         """Agents whose process runs."""

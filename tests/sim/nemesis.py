@@ -11,13 +11,15 @@ from random import Random
 from typing import Protocol
 
 from fleet.config import ConfigError, parse
+from tests.sim.agents import SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.declared import CONFIG, LOG_DIR, Declared, toml
 from tests.sim.faults import Fault
 from tests.sim.loop_oracles import LoopOracles
-from tests.sim.machine import Machine, Member, transcript_of
+from tests.sim.machine import Machine, Member
 from tests.sim.names import PHASES
 from tests.sim.oracles import Oracles
+from tests.sim.sources import transcript_of
 from tests.sim.work import Work
 
 
@@ -33,6 +35,11 @@ def _is_readable(text: str) -> bool:
 def _kill(rng: Random) -> int:
     """At which port call the operator's verb is killed; mostly at none."""
     return rng.randrange(1, 200) if rng.random() < 0.15 else 0
+
+
+def _has_file(agent: SimAgent) -> bool:
+    """Does it keep its conversation in a file, and has it begun one?"""
+    return (agent.persona.transcript or agent.persona.rollout) and bool(agent.conversation)
 
 
 class Stage(Protocol):
@@ -92,7 +99,8 @@ class Nemesis:
         self.over = True
         self.machine.armed.clear()
         self.machine.disk.fault = self.machine.disk.fails_in = 0
-        self.machine.deaf = self.machine.hooks_lost = False
+        self.machine.deaf = self.machine.sources.lost = False
+        self.machine.sources.trouble = ""
         self.machine.partial = 0
         self.machine.missing.clear()
         self.machine.tmux.unhang()
@@ -217,8 +225,15 @@ class Nemesis:
 
     def hooks_lost(self, rng: Random) -> None:
         """What agents report by themselves does not arrive for a while."""
-        self.machine.hooks_lost = True
-        self.machine.clock.after(rng.uniform(60, 3600), lambda: setattr(self.machine, "hooks_lost", False))
+        sources = self.machine.sources
+        sources.lost = True
+        self.machine.clock.after(rng.uniform(60, 3600), lambda: setattr(sources, "lost", False))
+
+    def servers_trouble(self, rng: Random) -> None:
+        """The servers of agents stand still, fail, or another user listens in their place."""
+        sources = self.machine.sources
+        sources.trouble = rng.choice(("stalls", "faults", "stranger"))
+        self.machine.clock.after(rng.uniform(10, 1800), lambda: setattr(sources, "trouble", ""))
 
     def hooks_garbled(self, rng: Random) -> None:
         """An agent leaves something in its spool that is no report, or no file at all."""
@@ -230,11 +245,11 @@ class Nemesis:
             self.machine.disk.make_dir(path)
         else:
             self.machine.disk.put(path, what)
-        self.machine.wake()
+        self.machine.wake("signals")
 
     def transcript_broken(self, rng: Random) -> None:
         """A line that is no record, half a line, an empty file, or for a while no file at all."""
-        if not (living := [a for a in self.machine.living() if a.persona.transcript]):
+        if not (living := [a for a in self.machine.living() if _has_file(a)]):
             return
         path, disk = transcript_of(rng.choice(living)), self.machine.disk
         old = bytes(disk.files[path].data) if path in disk.files else b""
@@ -246,7 +261,6 @@ class Nemesis:
             self.machine.clock.after(rng.uniform(60, 3600), lambda: disk.dirs.discard(path))
         else:
             disk.put(path, old + what if what else b"")
-        self.machine.wake()
 
     # -- the supervisor and its machine
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 _EXPORT = re.compile(r"^export AO_AGENT=(?:'([^']*)'|(\S+))$", re.MULTILINE)
 _EXEC = re.compile(r"(?:^|\s|;)exec (?:sh -c )?'?([A-Za-z0-9_-]+)", re.MULTILINE)
-_RESUME = re.compile(r"--resume '*([A-Za-z0-9-]+)")
+_RESUME = re.compile(r"--resume '*([A-Za-z0-9_-]+)")
+_PORT = re.compile(r"--port (\d+)")
 _SESSION_ID = re.compile(r"--session-id '*([A-Za-z0-9-]+)")
 
 
@@ -20,6 +21,7 @@ class Facts:
     kickoff: bool = False
     conversation: str = ""
     resumed: bool = False
+    port: int = 0
 
 
 def read_script(text: str) -> Facts:
@@ -27,11 +29,12 @@ def read_script(text: str) -> Facts:
     name = _EXPORT.search(text)
     programs = _EXEC.findall(text)
     resume, fresh = _RESUME.search(text), _SESSION_ID.search(text)
-    conversation = resume or fresh
+    conversation, port = resume or fresh, _PORT.search(text)
     return Facts(
         agent=(name[1] or name[2]) if name else "",
         program=programs[-1] if programs else "",
         kickoff='"$_ao_kickoff"' in text or "/kickoff-" in text.rpartition("exec ")[2],
         conversation=conversation[1] if conversation else "",
         resumed=resume is not None,
+        port=int(port[1]) if port else 0,
     )

@@ -27,8 +27,11 @@ from fleet.journal.locks import Held
 from fleet.journal.store import StoreError
 from fleet.watchdog import Watchdog
 from fleet.world.loop import LoopKeeper
+from fleet.world.loopback import Beside
+from fleet.world.mail import Mail
+from fleet.world.pages import Pages
 from fleet.world.world import House, World
-from tests.sim.agents import CALM, Account, Mood
+from tests.sim.agents import CALM, PERSONAS, Account, Mood, SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.clock import SimClock
 from tests.sim.declared import CONFIG, LOG_DIR, PROJECT_DIR, REPORTING, Declared, toml
@@ -147,6 +150,7 @@ class Simulation:
         self.machine.disk.seen = self.trace.note
         self.machine.disk.written = self._on_written
         self.machine.on_watchdog = self._on_watchdog_session
+        self.machine.sources.on_post = self._on_post
         if declared is None:
             declared = self._declare(rng, agents - len(WORKERS) if loop else agents, loop=loop)
             declared += WORKERS if loop else ()
@@ -191,13 +195,15 @@ class Simulation:
     def _declare(self, rng: Random, agents: int, *, loop: bool) -> list[Declared]:
         declared = []
         for number in range(agents):
-            backend = ("clod", REPORTING[number // 4 % 2][0] if loop else "clod", "opal", "plain")[number % 4]
+            backend = ("clod", "clod", "opal", "plain")[number % 4]
+            if loop and number % 4 in (1, 2):  # each of those with another source than the screen
+                backend = REPORTING[(number % 4 - 1) * 2 + number // 4 % 2][0]
             one = Declared(
                 f"a{number}",
                 backend,
                 watch=rng.choice(("heal+stall", "heal+stall", "heal", "none")) if number else "heal+stall",
                 account=rng.choice(("", "", "team")) if backend != "plain" else "",
-                resume=backend in {"clod", "hook", "scribe"} and rng.random() < 0.5,
+                resume=backend not in {"opal", "plain"} and rng.random() < 0.5,
                 wake=rng.choice((0.0, 0.0, 3600.0)),
             )
             declared.append(one)
@@ -225,7 +231,7 @@ class Simulation:
         """Ports for one verb, or for the supervisor."""
         wait = verb.sleep if verb is not None else self.machine.clock.sleep
         tmux, processes = self.machine.ports(self.project, self._on_act, self._on_signal, wait)
-        who = verb or "watchdog"
+        who, beside = verb or "watchdog", self._beside(verb)
         return World(
             tmux=tmux,
             processes=processes,
@@ -239,7 +245,27 @@ class Simulation:
             environ={"PATH": "/bin", "HOME": "/root"},
             zone=self.machine.zone,
             point=self.machine.before,
+            port=self.machine.port,
+            pages=Pages(self.machine.sources.ask, beside, self.machine.clock.wall, self.machine.clock.mono),
+            mail=Mail(self.machine.sources.ask, beside, lambda _seconds: None),
         )
+
+    def _beside(self, verb: Verb | None) -> Beside:
+        """What runs beside the loop of a watchdog, or of a verb, and ends with its process."""
+        proc = verb.proc if verb is not None else None
+
+        def run(_name: str, job: Callable[[], None]) -> None:
+            whose = proc or self.dog
+            alive = lambda: whose is not None and whose.alive  # noqa: E731
+            self.machine.clock.after(self.machine.sources.delay, lambda: job() if alive() else None)
+
+        return run
+
+    def _on_post(self, agent: SimAgent) -> None:
+        """A message of ours reaches a server."""
+        self.oracles.acts["post"] += 1
+        self.trace.note("post", agent.name)
+        self.oracles.outside_window("post", self.machine.members[agent.name], agent)
 
     def _on_act(self, verb: str, session: SimSession | None, detail: str) -> None:
         if verb != "listing":
@@ -367,6 +393,10 @@ class Simulation:
         if path == DESIRED:
             self.desired = from_plain(Desired, json.loads(self.machine.disk.text(DESIRED))["data"])
             self._learn_wishes()
+        elif path.endswith(".id"):
+            member = self.machine.members[path.rpartition("/")[2].removesuffix(".id")]
+            if PERSONAS[member.persona].chooses_id:
+                member.conversation = self.machine.disk.text(path).strip()
         elif path == INDEX and self.loop is not None:
             self.loop.on_index(by_hand=self.machine.current is not None)
 
@@ -459,7 +489,9 @@ class Simulation:
         if self.children is not None:
             self.children.close()
         govern = self._govern if self.work is not None else None
-        self.watchdog = Watchdog(self.world(None), CONFIG, parsed, govern=govern)
+        world = self.world(None)
+        world.pages.ring = lambda: self.machine.wake("signals")
+        self.watchdog = Watchdog(world, CONFIG, parsed, govern=govern)
         self._spawn_dog()
         self.machine.in_tick = self.ticking = self.alive = True
         self.machine.doomed = False
@@ -592,12 +624,17 @@ class Simulation:
     def _until(self, t: float) -> None:
         """Let time pass to `t`, or to the first thing that wakes the watchdog."""
         clock, machine = self.machine.clock, self.machine
+        assert self.watchdog is not None
         machine.woken = False
         while (due := clock.next_event()) is not None and due <= t:
             clock.advance_to(due)
             if machine.woken or not self.alive:
-                return
-        clock.advance_to(t)
+                break
+        else:
+            clock.advance_to(t)
+        for key in sorted(machine.keys):
+            self.watchdog.hasten(key)
+        machine.keys.clear()
 
     def _tick(self) -> float:
         machine, watchdog = self.machine, self.watchdog

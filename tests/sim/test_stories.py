@@ -9,9 +9,9 @@ import pytest
 
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR, Declared
-from tests.sim.machine import transcript_of
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
+from tests.sim.sources import transcript_of
 
 pytestmark = pytest.mark.sim
 
@@ -538,6 +538,54 @@ def test_what_a_cli_reports_after_the_clock_was_set_back_is_heard(backend, crash
     told(sim)
     assert details == ["FATAL"]
     assert lives(sim) == 1
+
+
+def test_a_hook_is_heard_at_once_though_nothing_moves_on_the_screen():
+    sim = story(Declared("a", "hook", watch="heal"))
+    heard = []
+    at(sim, 100, lambda: agent(sim, "a")._to_done())
+    at(sim, 200, lambda: sim.machine.sources.report(agent(sim, "a"), "PermissionRequest", "Bash"))
+    at(sim, 201, lambda: heard.append(sim.watchdog.ears._ears["sim-a"].heard.asked))
+    at(sim, 210, lambda: sim.machine.sources.report(agent(sim, "a"), "Stop", ""))
+    told(sim)
+    assert heard == ["a question"]
+
+
+@pytest.mark.parametrize(("backend", "source"), [("codec", "rollout"), ("envoy", "server")])
+def test_an_id_that_a_cli_chose_itself_is_learned_and_resumed(backend, source):  # I18
+    sim = story(Declared("a", backend, resume=True))
+    heard = []
+    at(sim, 200, lambda: heard.append(sim.watchdog.ears._ears["sim-a"].heard))
+    at(sim, 300, lambda: agent(sim, "a").die(signum=9))
+    told(sim)
+    assert (heard[0].working, heard[0].source) == (True, source)
+    assert lives(sim) == 2
+    assert agent(sim, "a").resumed
+    assert agent(sim, "a").conversation == heard[0].conversation
+
+
+@pytest.mark.parametrize("trouble", ["", "stalls", "faults", "stranger"])
+def test_a_message_goes_by_the_server_or_is_typed_and_arrives_once(trouble):  # I11 I39 I50
+    sim = story(Declared("a", "envoy"))
+    at(sim, 200, lambda: agent(sim, "a")._to_done())
+    at(sim, 250, lambda: setattr(sim.machine.sources, "trouble", trouble))
+    at(sim, 260, lambda: sim.verb("send_patiently", ["a"], Random(1)))
+    at(sim, 600, lambda: setattr(sim.machine.sources, "trouble", ""))
+    heard = []
+    at(sim, 900, lambda: heard.extend(t for t in agent(sim, "a").received if t.startswith("note")))
+    told(sim)
+    assert heard == ["note 0 for a"]
+    assert sim.oracles.acts["post"] == (0 if trouble else 1)
+
+
+@pytest.mark.parametrize("call", range(1, 60, 4))
+def test_a_letter_of_a_watchdog_that_was_killed_is_looked_up_before_it_is_sent_again(call):  # I11 I39
+    sim = story(Declared("a", "envoy", watch="heal"))
+    at(sim, 200, lambda: agent(sim, "a")._to_done())
+    at(sim, 260, lambda: sim.verb("send_patiently", ["a"], Random(1)))
+    at(sim, 260, lambda: sim.machine.arm(call, lambda: sim.kill_watchdog(1.0)))
+    told(sim)
+    assert [t for t in agent(sim, "a").received if t.startswith("note")] == ["note 0 for a"]
 
 
 def test_a_full_disk_that_has_room_again_is_no_trouble_any_more():  # I35

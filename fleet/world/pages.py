@@ -1,0 +1,61 @@
+"""Pages of servers on the loopback, fetched beside the loop: asking never waits, the answer comes later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from fleet.world.loopback import Ask, Beside, Stranger, ask, in_thread
+
+AGAIN_S = 1.0  # a page is asked for again after this long
+TIMEOUT_S = 3.0
+OLD_S = 10.0  # an answer older than this says nothing any more
+
+
+class Pages:
+    """One for the fleet."""
+
+    def __init__(
+        self,
+        ask: Ask = ask,
+        beside: Beside = in_thread,
+        wall: Callable[[], float] = time.time,
+        mono: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask, self._beside = ask, beside
+        self._wall, self._mono = wall, mono
+        self._answers: dict[str, tuple[float, bytes]] = {}
+        self._asked: dict[str, float] = {}
+        self._busy: set[str] = set()
+        self.strangers: dict[str, str] = {}  # by address: why it was not spoken to
+        self.ring: Callable[[], None] = lambda: None  # called when a page says something else than before
+
+    def ask(self, address: str, key: str = "") -> tuple[float, bytes] | None:
+        """The newest answer, if it is young enough; a new one is on its way."""
+        now = self._mono()
+        if address not in self._busy and now - self._asked.get(address, -1e9) >= AGAIN_S:
+            self._busy.add(address)
+            self._asked[address] = now
+            self._beside("page", lambda: self._fetch(address, key))
+        answer = self._answers.get(address)
+        return answer if answer is not None and abs(self._wall() - answer[0]) < OLD_S else None
+
+    def _fetch(self, address: str, key: str) -> None:
+        try:
+            answer = self._ask(address, key, None, TIMEOUT_S)
+            if answer.json:
+                before = self._answers.get(address)
+                self._answers[address] = (self._wall(), answer.body)
+                if before is None or before[1] != answer.body:
+                    self.ring()  # at the next look of its own accord the answer would be too old
+            else:
+                self._answers.pop(address, None)  # a server that speaks of something else says nothing
+            self.strangers.pop(address, None)
+        except Stranger as fault:
+            self._answers.pop(address, None)
+            self.strangers[address] = str(fault)
+        except OSError:
+            self._answers.pop(address, None)  # no server, no word
+            self.strangers.pop(address, None)
+        finally:
+            self._busy.discard(address)
