@@ -6,8 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fleet.cli.deputy import deputy
+from fleet.cli.view import view_in
 from fleet.core.answers import RequestOutcome
 from fleet.core.words import RequestKind
+from fleet.journal.locks import Held
+from fleet.world.asks import forget
 
 if TYPE_CHECKING:
     from fleet.world.operator import Operator
@@ -55,8 +59,6 @@ def ask(
 
 def pardon(operator: Operator, names: Collection[str], *, window: bool = True, budget: bool = False) -> None:
     """Forget tallies and verdicts; with `window` limit windows too, with `budget` the fleet's own tally."""
-    from fleet.world.asks import forget
-
     if operator.host.holder() is not None:
         kind = RequestKind.RESET if window else RequestKind.PARDON
         for name in names:
@@ -77,8 +79,6 @@ class _Stepper:
     """Waits for a running watchdog, or ticks one of its own."""
 
     def __init__(self, operator: Operator, names: Collection[str]) -> None:
-        from fleet.journal.locks import Held
-
         self._operator = operator
         self._dog = None
         self._began = operator.world.clock.mono()
@@ -87,8 +87,6 @@ class _Stepper:
             self._lock.acquire()
         except Held:
             return
-        from fleet.cli.deputy import deputy
-
         self._dog = deputy(operator.fleet, names, operator.world)
 
     def asked(self) -> None:
@@ -106,8 +104,6 @@ class _Stepper:
 
     def why(self, name: str) -> str:
         """What the typing rule last said of it."""
-        from fleet.cli.view import view_in
-
         view = view_in(self._operator.world.disk, self._operator.house.state_dir) or {}
         for shown in view.get("agents", ()):
             if shown.get("name") == name:

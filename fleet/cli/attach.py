@@ -14,9 +14,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
+import sys
 
-from fleet.cli.common import Fail, Io, running_fleet, session_of
-from fleet.world import terminal
+from fleet import bootstrap
+from fleet.cli.common import Fail, Io, session_of
+from fleet.cli.fleets import running_fleet
+from fleet.world import terminal, viewer
 from fleet.world.tmux import not_installed
 
 
@@ -76,15 +80,8 @@ def _hand_over(command: list[str], io: Io) -> int:
 
 def _all(args: argparse.Namespace, io: Io) -> int:
     """Every agent in tiles."""
-    import shutil
-    import sys
-
-    from fleet import bootstrap
-
     bootstrap.enter(["libtmux"])
     from libtmux.exc import LibTmuxException
-
-    from fleet.world import viewer
 
     if not (sys.stdin and sys.stdin.isatty()):
         raise Fail("--all needs a terminal", hint="agents.py status shows the same to a program")

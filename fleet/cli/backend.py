@@ -11,6 +11,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fleet import bootstrap
+from fleet.backends import profiles
 from fleet.cli.common import Fail, Io
 from fleet.cli.screen import backend_named
 from fleet.core.model import Backend
@@ -26,8 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.backends import profiles
-
     if args.what == "list":
         rows = [(name, profiles.load(name).version) for name in profiles.names()]
         if args.json:

@@ -1,4 +1,4 @@
-"""What every verb shares: a voice (Io), a way to fail (Fail) and the way to the fleet's file.
+"""What every verb shares: its output (Io), a way to fail (Fail) and types of arguments.
 
 Output survives a reader that leaves: `up | head -1` goes on bringing the fleet up and exits with its
 own verdict. Everything that came from outside is shown without control characters.
@@ -6,7 +6,10 @@ own verdict. Everything that came from outside is shown without control characte
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import select
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,15 +17,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from fleet import engine
 from fleet.core.faults import Fault
+from fleet.core.outline import WATCHDOG, Outline
+from fleet.core.table import render
 from fleet.core.text import did_you_mean, escaped
 
 if TYPE_CHECKING:
-    import argparse
-
+    from fleet.cli.desk import Desk
     from fleet.core.model import Fleet
-    from fleet.core.outline import Outline
-    from fleet.when import Asked
-    from fleet.world.operator import Operator
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 _PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
@@ -37,61 +38,13 @@ class Fail(Fault):
         self.code = code
 
 
-class Desk:
-    """How a verb gets at its fleet: the file, the hands, the time. The simulation has one of its own."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The caller's environment."""
-        return os.environ
-
-    def wall(self) -> float:
-        """Now."""
-        import time
-
-        return time.time()
-
-    def declared(self, args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
-        """For a verb that starts: what the file says now, trusted, and its text."""
-        fleet, text = declared_fleet(args, io)
-        require_trust(fleet)
-        return fleet, text
-
-    def running(self, args: argparse.Namespace, io: Io, *, trust: bool | None) -> Fleet:
-        """For a verb that looks or stops: the fleet in force. Not to be trusted is a fault, or a warning."""
-        fleet = running_fleet(args, io)
-        if trust:
-            require_trust(fleet)
-        elif trust is not None:
-            warn_of_distrust(fleet, io)
-        return fleet
-
-    def require_ground(self, fleet: Fleet, text: str) -> None:
-        """ConfigError for a loop that stands on nothing."""
-        from fleet import config
-
-        config.parse(text, fleet.config_path, ground=True)
-
-    def keep(self, fleet: Fleet, text: str) -> None:
-        """This declaration was taken in."""
-        from fleet.world.standing import keep
-
-        keep(fleet, text)
-
-    def operator(self, fleet: Fleet) -> Operator:
-        """Hands."""
-        from fleet.world.operator import Operator
-
-        return Operator(fleet)
-
-
 class Io:
     """Where a verb speaks: facts on stdout, remarks on stderr; and the desk at which it works."""
 
     def __init__(
         self, out: TextIO | None = None, err: TextIO | None = None, desk: Desk | None = None
     ) -> None:
-        self.desk = desk or Desk()
+        self.desk = desk  # the simulation's; see desk.py
         self.out = out if out is not None else sys.stdout
         self.err = err if err is not None else sys.stderr
         self.gone = False  # nobody reads stdout any more
@@ -137,8 +90,6 @@ class Io:
         """Notice a reader that left while we had nothing to say: a follower must not outlive its pipe."""
         if self.out is None or self.gone:
             return
-        import select
-
         try:
             poll = select.poll()
             poll.register(self.out.fileno(), 0)
@@ -148,8 +99,6 @@ class Io:
 
     def json(self, document: Any, *, indent: int | None = 2) -> None:
         """Facts for a program: one document, stable order as given; without indent it is one line."""
-        import json
-
         if self.aside and indent is not None and isinstance(document, dict):
             document = self.aside | document
         # A stdout that cannot spell a letter would show it as Python does, and that is no JSON.
@@ -174,8 +123,6 @@ class Io:
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Columns as wide as they need; on a terminal the last one is cut to fit."""
-        from fleet.core.table import render
-
         limit = 0
         if self.out and self.out.isatty():
             with_room = os.get_terminal_size(self.out.fileno()).columns
@@ -213,44 +160,8 @@ class Io:
             self.err = None  # nobody listens; the exit code still tells
 
 
-def moment(option: str, text: str, asked: Asked, *, now: float | None = None) -> float:
-    """A moment as a person writes it, for an option. Before anything is done: it may start us anew."""
-    import time
-
-    from fleet import bootstrap, when
-
-    now = time.time() if now is None else now
-
-    try:
-        try:
-            return when.instant(text, asked, now=now)
-        except when.NeedsLibrary:
-            bootstrap.enter(["dateutil"])
-            return when.instant(text, asked, now=now)
-    except when.Unreadable as fault:
-        raise Fail(f"{option} {text!r}: {fault}; expected a moment {when.EXAMPLES}", code=2) from None
-    except bootstrap.CannotBuild as fault:
-        raise Fail(
-            f"{option} {text!r} needs python-dateutil, and {fault}",
-            hint="an age such as 90m, or an ISO time such as 2026-11-16T08:00+01:00, needs no library",
-        ) from None
-
-
-def span(since: str, until: str) -> tuple[float, float | None]:
-    """The past span that --since and --until name; without an end, None."""
-    from fleet.when import Asked
-
-    begin = moment("--since", since, Asked.SINCE) if since else 0.0
-    end = moment("--until", until, Asked.UNTIL) if until else None
-    if end is not None and end < begin:
-        raise Fail(f"--until {until!r} is before --since {since!r}: nothing lies between them", code=2)
-    return begin, end
-
-
 def seconds(text: str) -> float:
     """A time to wait, as an argument."""
-    import argparse
-
     try:
         value = float(text)
     except ValueError:
@@ -262,8 +173,6 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """A number of lines, as an argument."""
-    import argparse
-
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines")
     return int(text)
@@ -278,87 +187,8 @@ def _painted(text: str) -> str:
     return out
 
 
-def config_path(args: argparse.Namespace, io: Io) -> str:
-    """Which file declares the fleet; says so when it is not the obvious one."""
-    from fleet import config
-
-    path, fallback = config.find(args.config, engine.BESIDE, config.here(args.config))
-    if fallback:
-        io.note(f"using {path} (there is no agents.toml here)")
-    return path
-
-
-def declared_fleet(args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
-    """What the file says now and its text, for verbs that start. ConfigError with every problem."""
-    from fleet import config
-    from fleet.world.standing import borrowed_from, elsewhere
-
-    path = config_path(args, io)
-    text = config.text_of(path)
-    fleet = config.parse(text, path)
-    for warning in fleet.warnings:
-        io.warn(warning)
-    if (standing := elsewhere(fleet)) is not None:
-        raise Fail(standing.sentence, hint="agents.py down, then agents.py up")
-    if theirs := borrowed_from(fleet):
-        raise Fail(
-            f"{path}: log_dir {fleet.log_dir} holds the records of the fleet of {theirs}, which runs",
-            hint="if it is a copy, remove it; else choose another log_dir",
-        )
-    return fleet, text
-
-
-def running_fleet(args: argparse.Namespace, io: Io) -> Fleet:
-    """The fleet in force, for verbs that look at it or stop it: a bad file locks nobody out."""
-    from fleet.world.standing import attend
-
-    standing = attend(_known_path(args) or config_path(args, io))
-    for warning in standing.fleet.warnings:
-        io.warn(warning)
-    if standing.cause:
-        io.warn(standing.sentence)
-        io.aside = {"config": standing.facts}
-    return standing.fleet
-
-
-def _known_path(args: argparse.Namespace) -> str:
-    """The agents.toml that was here, if it is gone and its fleet runs on; else empty."""
-    from fleet import config
-
-    if args.config is not None:
-        return ""
-    path = os.path.join(config.here(), config.FILE_NAME)
-    if os.path.lexists(path):
-        return ""
-    from fleet.world.lastgood import recall
-    from fleet.world.standing import alive
-
-    record = recall(path)
-    return path if record is not None and alive(record.ground) else ""
-
-
-def require_trust(fleet: Fleet) -> None:
-    """Refuse to act on what another user could have changed: the file, the state, what is run."""
-    from fleet.world.needs import first_fault
-
-    if found := first_fault(fleet):
-        what, fault = found
-        raise Fail(f"{what}: {fault}; nothing was done", hint=fault.fix, code=2)
-
-
-def warn_of_distrust(fleet: Fleet, io: Io) -> None:
-    """The same for a verb that only stops or shows: it goes on, and says so."""
-    from fleet.world.needs import first_fault
-
-    if found := first_fault(fleet):
-        what, fault = found
-        io.warn(f"{what}: {fault}; change that before the next up: {fault.fix}")
-
-
 def session_of(fleet: Fleet | Outline, name: str) -> str:
     """The session of an agent, a service or the watchdog; an unknown name fails with the nearest one."""
-    from fleet.core.model import WATCHDOG
-
     sessions: Mapping[str, str] = {
         **{a.name: a.session for a in fleet.agents},
         **{s.name: s.session for s in fleet.services},

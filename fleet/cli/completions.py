@@ -14,7 +14,8 @@ import importlib
 from typing import NamedTuple
 
 from fleet import engine
-from fleet.cli.common import Io, running_fleet
+from fleet.cli.common import Io
+from fleet.cli.fleets import running_fleet
 from fleet.cli.main import verbs
 from fleet.cli.parser import parser_for
 

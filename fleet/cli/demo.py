@@ -12,6 +12,7 @@ import sys
 
 from fleet import engine
 from fleet.cli.common import Fail, Io
+from fleet.world.tmux import require_tmux
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
     from fleet.rooms.demo import NEEDS, touring
-    from fleet.world.tmux import require_tmux
 
     require_tmux()
     missing = [name for name in NEEDS if not os.path.isdir(engine.shipped(f"examples/{name}"))]

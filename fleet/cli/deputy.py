@@ -9,9 +9,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fleet import config
+from fleet.watchdog import Watchdog
+from fleet.world.real import real_world
+from fleet.world.reload import Settled
+
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.watchdog import Watchdog
     from fleet.world.world import World
 
 
@@ -26,11 +30,6 @@ def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> 
 
 
 def _dog(fleet: Fleet, names: Collection[str] | None, world: World | None, *, observe: bool) -> Watchdog:
-    from fleet import config
-    from fleet.watchdog import Watchdog
-    from fleet.world.real import real_world
-    from fleet.world.reload import Settled
-
     dog = Watchdog(world or real_world(fleet), fleet.config_path, config.parse, observe=observe)
     dog.reloader = Settled(fleet if names is None else only(fleet, names))
     why = dog.open()

@@ -20,11 +20,20 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fleet import __version__, bootstrap, engine
-from fleet.cli.common import Io, config_path
+from fleet import __version__, bootstrap, config, engine
+from fleet.cli.common import Io
+from fleet.cli.fleets import config_path
+from fleet.cli.up import widening
 from fleet.cli.version import answer, commit
+from fleet.core.descriptors import EXTRA, needed
 from fleet.core.model import AgentSpec, Fleet
+from fleet.journal.locks import watchdog_holder
 from fleet.world import packages
+from fleet.world.host import RealHost
+from fleet.world.listener import server_at
+from fleet.world.operator import short_of
+from fleet.world.ports import Unavailable
+from fleet.world.server import server_of
 from fleet.world.tmux import resolve_socket
 from fleet.world.tmux_words import OLDEST, PROVED, Confidence, standing
 from fleet.world.trust import untrusted
@@ -126,8 +135,6 @@ def setting_up(lacking: list[str]) -> str:
 
 def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
     """What this fleet needs; a machine without a fleet is fine."""
-    from fleet import config
-
     try:
         path = config_path(args, io)
     except config.ConfigError:
@@ -261,9 +268,6 @@ def socket(fleet: Fleet) -> Check:
 
 def server(fleet: Fleet) -> Check:
     """One that does not answer is lost to every verb but `down`."""
-    from fleet.world.ports import Unavailable
-    from fleet.world.server import server_of
-
     tmux = server_of(fleet)
     try:
         found = tmux.listing().server
@@ -275,13 +279,6 @@ def server(fleet: Fleet) -> Check:
 
 def open_files(fleet: Fleet) -> Check:
     """A tmux server that runs out of them answers no verb any more."""
-    from fleet.cli.up import widening
-    from fleet.core.descriptors import EXTRA, needed
-    from fleet.world.host import RealHost
-    from fleet.world.listener import server_at
-    from fleet.world.operator import short_of
-    from fleet.world.server import server_of
-
     tmux = server_of(fleet)
     running = server_at(tmux.path)
     pid = running.pid if running else 0
@@ -296,8 +293,6 @@ def open_files(fleet: Fleet) -> Check:
 
 def watchdog(fleet: Fleet) -> Check:
     """Somebody should be looking after a fleet that was brought up."""
-    from fleet.journal.locks import watchdog_holder
-
     state = os.path.join(fleet.log_dir, "state")
     if not os.path.isdir(state):
         return Check("ok", "watchdog", "the fleet was never up")

@@ -15,15 +15,21 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Io
-from fleet.core.model import WATCHDOG
+from fleet.cli.common import Io, session_of
+from fleet.cli.desk import desk_of
+from fleet.cli.up import refuse_earlier
+from fleet.core.desired import Want
+from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
+from fleet.journal.locks import LockError
+from fleet.world.operator import Ending, Stopped
+from fleet.world.ports import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fleet.core.model import Fleet
-    from fleet.world.operator import Ending, Forced, Operator, Stopped
+    from fleet.world.operator import Forced, Operator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.up import refuse_earlier
-
-    operator = io.desk.operator(io.desk.running(args, io, trust=False))
+    operator = desk_of(io).operator(desk_of(io).running(args, io, trust=False))
     operator.end_strays()
     silent = not args.names and operator.is_silent()
     sessions = _sessions(operator, args.names)
@@ -52,8 +56,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
     """Name to session of those named: declared ones, and orphans that still run or are on record."""
-    from fleet.cli.common import session_of
-
     fleet = operator.fleet
     declared = {WATCHDOG, *(s.name for s in fleet.members)}
     found = {name: session_of(fleet, name) for name in names if name in declared}
@@ -70,9 +72,6 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
 
 def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
     """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
-    from fleet.core.desired import Want
-    from fleet.journal.locks import LockError
-
     names = everybody(operator.fleet, operator)
     strangers = {} if silent else operator.foreign(operator.fleet.members)
     unwritten = ""
@@ -103,8 +102,6 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
 
 def _say_of_server(forced: Forced, operator: Operator, io: Io) -> None:
     """What became of a tmux server that does not answer."""
-    from fleet.world.operator import Ending
-
     it = f"the tmux server (process {forced.server})"
     match forced.ending:
         case Ending.ENDED:
@@ -129,9 +126,6 @@ def _say_of_strangers(found: Mapping[str, str], io: Io) -> None:
 
 def _written_late(operator: Operator, names: Sequence[str]) -> str:
     """Put the intent down after all; "" or why that does not work."""
-    from fleet.core.desired import Want
-    from fleet.journal.locks import LockError
-
     try:
         operator.house.desired.update(lambda d: d.set(names, want=Want.DOWN, hold=None))
     except (OSError, LockError) as error:
@@ -140,8 +134,6 @@ def _written_late(operator: Operator, names: Sequence[str]) -> str:
 
 
 def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -> int:
-    from fleet.core.desired import Want
-
     dog = WATCHDOG in named and operator.stop_watchdog()
     members = [n for n in named if n != WATCHDOG]
     sessions = {named[n] for n in members}
@@ -158,8 +150,6 @@ def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -
 
 def _runs(operator: Operator) -> bool:
     """Without a state directory only the sessions themselves can tell."""
-    from fleet.world.ports import Unavailable
-
     try:
         return bool(operator.listing().panes)
     except Unavailable:
@@ -173,8 +163,6 @@ def everybody(fleet: Fleet, operator: Operator) -> list[str]:
 
 
 def _nothing() -> Stopped:
-    from fleet.world.operator import Stopped
-
     return Stopped()
 
 

@@ -11,8 +11,11 @@ import shutil
 import subprocess
 
 from fleet import engine
-from fleet.cli.common import Io, require_trust, running_fleet
+from fleet.cli.common import Io
+from fleet.cli.fleets import require_trust, running_fleet
+from fleet.cli.status import gather
 from fleet.core.words import EventType
+from fleet.world.operator import Operator, watchdog_argv
 
 UNIT = """[Unit]
 Description=Keep the fleet of {config} supervised
@@ -49,9 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.status import gather
-    from fleet.world.operator import Operator, watchdog_argv
-
     fleet = running_fleet(args, io)
     require_trust(fleet)
     if args.install:

@@ -18,9 +18,13 @@ import time
 from collections import deque
 from typing import Any
 
-from fleet.cli.common import Fail, Io, count, running_fleet, span
+from fleet.cli.common import Fail, Io, count
+from fleet.cli.fleets import running_fleet
+from fleet.cli.moments import span
 from fleet.core.text import escaped
 from fleet.core.words import EventType
+from fleet.journal import events
+from fleet.world.files import RealDisk
 
 LAST = 50
 
@@ -53,9 +57,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
     except FileNotFoundError:
         if not args.follow:
             raise Fail(f"there are no events yet: {path} does not exist", hint="agents.py up") from None
-    from fleet.journal import events
-    from fleet.world.files import RealDisk
-
     named = args.since or args.until
     kept: deque[dict[str, Any]] = deque(maxlen=_most(args.n, every=bool(named)))
     total, last = 0, 0.0

@@ -6,8 +6,14 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, running_fleet, session_of
+from fleet.cli.common import Fail, Io, session_of
+from fleet.cli.deputy import observer
+from fleet.cli.fleets import running_fleet
+from fleet.cli.phase import show
+from fleet.core.decide import SIGHT, rules_for
+from fleet.core.environment import ORIGINS
 from fleet.core.text import escaped
+from fleet.core.views import state_of
 
 if TYPE_CHECKING:
     from fleet.core.case import Case, ProcView
@@ -22,9 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb: the same look and the same rules as the watchdog's, and nothing done."""
-    from fleet.cli.deputy import observer
-    from fleet.core.decide import SIGHT
-
     fleet = running_fleet(args, io)
     session_of(fleet, args.name)
     if fleet.agent(args.name) is None and fleet.service(args.name) is None:
@@ -55,8 +58,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _marker(fleet: Fleet, name: str) -> list[dict[str, str]]:
     """What the status file of its phase says, for an agent of the loop."""
-    from fleet.cli.phase import show
-
     agent = fleet.agent(name)
     if fleet.loop is None or agent is None or agent.kind != "loop":
         return []
@@ -67,9 +68,6 @@ def _marker(fleet: Fleet, name: str) -> list[dict[str, str]]:
 
 def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
     """Everything behind a verdict, as one document."""
-    from fleet.core.decide import rules_for
-    from fleet.core.views import state_of
-
     said = dict(verdict.trace)
     order = [name for name, _ in rules_for(case)]
     last = order.index(verdict.rule) if verdict.rule in order else len(order)
@@ -94,8 +92,6 @@ def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
 
 def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
     """Dated facts with their sources."""
-    from fleet.core.environment import ORIGINS
-
     seen, memory, now = case.seen, verdict.memory, case.now
     rows: list[tuple[str, str, str]] = []
     pane = seen.pane

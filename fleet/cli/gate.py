@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from fleet.cli.common import Fail, Io, require_trust, running_fleet
+from fleet.cli.common import Fail, Io
+from fleet.cli.fleets import require_trust, running_fleet
+from fleet.cli.phase import _read, show
+from fleet.core.loop import LoopSeen
+from fleet.core.rules.gates import name_of, plan_gate
+from fleet.core.rules.phases import find, ids_of, place_at
+from fleet.world import git
+from fleet.world.files import RealDisk
+from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
+from fleet.world.jobs import Jobs
+from fleet.world.operator import Operator
+from fleet.world.phasefiles import read_status, watched
+from fleet.world.waker import nudge
 
 if TYPE_CHECKING:
-    from fleet.core.loop import GateResult, LoopSeen, Place, RunGate, TreeView
+    from fleet.core.loop import GateResult, Place, RunGate, TreeView
     from fleet.core.model import Fleet, Loop
-    from fleet.world.jobs import JobEnd, Jobs
-    from fleet.world.operator import Operator
+    from fleet.world.jobs import JobEnd
 
 POLL_S = 0.02
 
@@ -29,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.core.rules.gates import name_of, plan_gate
-
     fleet = running_fleet(args, io)
     require_trust(fleet)
     if fleet.loop is None:
@@ -94,12 +104,6 @@ def _row(index: int, name: str, result: GateResult | None) -> dict[str, Any]:
 
 def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSeen]:
     """The phase meant, and what its gates depend on."""
-    from fleet.cli.phase import _read, show
-    from fleet.core.loop import LoopSeen
-    from fleet.core.rules.phases import find, ids_of, place_at
-    from fleet.world.files import RealDisk
-    from fleet.world.phasefiles import read_status, watched
-
     now = _read(fleet, loop).place
     if word is None:
         facts = show(fleet, loop)
@@ -134,10 +138,6 @@ class _Runner:
     """Runs one gate after the other, and leaves nothing running."""
 
     def __init__(self, fleet: Fleet, loop: Loop) -> None:
-        from fleet.world.gates import GateBook
-        from fleet.world.jobs import Jobs
-        from fleet.world.operator import Operator
-
         self.loop = loop
         self.operator: Operator = Operator(fleet)
         self.operator.make_room()
@@ -146,8 +146,6 @@ class _Runner:
 
     def run(self, step: RunGate) -> GateResult:
         """Run it to its end and keep what it said."""
-        from fleet.world.gates import gate_command, gate_log, gate_result, proved_for
-
         log_dir, wall = self.operator.house.log_dir, self.operator.world.clock.wall
         argv, env = gate_command(self.loop, step, log_dir)
         timeout, log = step.gate.timeout, gate_log(log_dir, step)
@@ -162,15 +160,11 @@ class _Runner:
 
     def with_tree(self, seen: LoopSeen) -> LoopSeen:
         """The same with the state of the work tree, as it is now."""
-        from dataclasses import replace
-
         if seen.git is None or not seen.git.head:
             return seen
         return replace(seen, git=replace(seen.git, tree=self._tree(seen.git.head)))
 
     def _tree(self, head: str) -> TreeView:
-        from fleet.world import git
-
         repo, world = self.loop.handoff.repo, self.operator.world
         words = git.changes_command(repo, self.operator.house.log_dir)
         at = world.clock.wall()
@@ -192,7 +186,5 @@ class _Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        from fleet.world.waker import nudge
-
         self.jobs.close()
         nudge(self.operator.house.state_dir)

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from fleet.cli.common import Fail, Io, count, running_fleet, session_of
+from fleet.cli.common import Fail, Io, count, session_of
+from fleet.cli.fleets import running_fleet
 from fleet.core.text import for_display
 
 BLOCK = 1 << 16

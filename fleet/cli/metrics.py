@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fleet.transcripts.tokenlog import record_cells
+
 # name: (type, what it says)
 METRICS = {
     "fleet_info": ("gauge", "Always 1; which engine and which project this is."),
@@ -74,8 +76,6 @@ def _agents(facts: Mapping[str, Any]) -> Iterator[Sample]:
 
 
 def _tokens(records: Iterable[Mapping[str, Any]]) -> Iterator[Sample]:
-    from fleet.transcripts.tokenlog import record_cells
-
     sums: dict[tuple[str, str, str], int] = {}
     for record in records:
         for agent, models in record_cells(dict(record)).items():

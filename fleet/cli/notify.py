@@ -11,7 +11,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, require_trust, running_fleet
+from fleet import bootstrap
+from fleet.cli.common import Fail, Io
+from fleet.cli.fleets import require_trust, running_fleet
+from fleet.core.model import NOTICES
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -33,8 +36,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
             return 0
         raise Fail("there is no [[notify]] in the file", hint="agents.py validate --explain notify")
     if args.what != "list" and any(target.to == "url" for target in fleet.notify):
-        from fleet import bootstrap
-
         bootstrap.enter(("apprise",), "full", optional=True)
     if args.what == "run":
         from fleet.rooms.notify.runner import run as stay
@@ -69,7 +70,6 @@ def _tried(fleet: Fleet) -> list[dict[str, Any]]:
 
 
 def _listed(fleet: Fleet) -> list[dict[str, Any]]:
-    from fleet.core.model import NOTICES
     from fleet.rooms.notify.runner import notifier
     from fleet.rooms.notify.targets import label
 

@@ -13,7 +13,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, moment
+from fleet.cli import up
+from fleet.cli.common import Fail, Io
+from fleet.cli.desk import desk_of
+from fleet.cli.moments import moment
+from fleet.core.model import AgentSpec
+from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.when import Asked
 
@@ -34,14 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb, both ways."""
-    from fleet.cli import up
-    from fleet.core.model import WATCHDOG, AgentSpec
-
     if args.until and args.verb != "pause":
         raise Fail("--until goes with pause", hint="agents.py pause --until WHEN", code=2)
-    until = moment("--until", args.until, Asked.END, now=io.desk.wall()) if args.until else 0.0
-    fleet = io.desk.running(args, io, trust=False)
-    operator = io.desk.operator(fleet)
+    desk = desk_of(io)
+    until = moment("--until", args.until, Asked.END, now=desk.wall()) if args.until else 0.0
+    fleet = desk.running(args, io, trust=False)
+    operator = desk.operator(fleet)
     operator.make_room()
     if WATCHDOG in args.names:
         raise Fail(f"the watchdog itself cannot be {args.verb}d", hint="agents.py down watchdog", code=2)

@@ -11,10 +11,20 @@ SEQUENCE-COMPLETE away that is not true any more.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.common import Fail, Io
+from fleet.cli.desk import desk_of
+from fleet.core.loop import Draft, LoopMemory, LoopSeen
+from fleet.core.rules.phases import find, ids_of, locate, place_at
 from fleet.core.words import EventType
+from fleet.journal.store import Store
+from fleet.world.files import RealDisk
+from fleet.world.phasebook import PhaseBook
+from fleet.world.phasefiles import MARKER, phase_trouble, read_status, watched_tip, write_marker
 
 if TYPE_CHECKING:
     from fleet.core.loop import Place
@@ -33,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    fleet = io.desk.running(args, io, trust=True if args.action != "show" else None)
+    fleet = desk_of(io).running(args, io, trust=True if args.action != "show" else None)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
     if (args.action == "set") != (args.to is not None):
@@ -48,11 +58,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
     """The position and what is known about it. Reads only."""
-    from fleet.core.loop import Draft, LoopMemory, LoopSeen
-    from fleet.core.rules.phases import locate
-    from fleet.world.files import RealDisk
-    from fleet.world.phasefiles import MARKER, read_status
-
     disk = disk or RealDisk()
     entry = _read(fleet, loop, disk)
     seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
@@ -86,28 +91,16 @@ def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
 
 def _first(loop: Loop, entry: PhaseEntry) -> Place:
     """Where the loop will begin: nothing is on disk yet, or only a bare index."""
-    from fleet.core.rules.phases import place_at
-
     return place_at(loop, min(entry.index or 0, len(loop.phases)), 0.0)
 
 
 def _read(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> PhaseEntry:
-    import contextlib
-    import time
-
-    from fleet.journal.store import Store
-    from fleet.world.files import RealDisk
-    from fleet.world.phasebook import PhaseBook
-
     store = Store(disk or RealDisk(), f"{fleet.log_dir}/state", time.time, repair=False)
     return PhaseBook(store, contextlib.nullcontext, loop.state_file).read()
 
 
 def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[str, Any]:
-    from fleet.core.rules.phases import ids_of
-    from fleet.world.phasefiles import phase_trouble
-
-    operator = io.desk.operator(fleet)
+    operator = desk_of(io).operator(fleet)
     index = _target(operator, loop, args)
     why = phase_trouble(operator.world.disk, fleet, loop, index)
     if why:
@@ -122,8 +115,6 @@ def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[st
 
 
 def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
-    from fleet.core.rules.phases import find, ids_of
-
     ids = ids_of(loop)
     if args.action == "set":
         index = find(loop, args.to)
@@ -142,12 +133,6 @@ def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
 
 
 def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) -> None:
-    from dataclasses import replace
-
-    from fleet.core.rules.phases import place_at
-    from fleet.world.phasebook import PhaseBook
-    from fleet.world.phasefiles import MARKER, watched_tip
-
     world = operator.world
     book = PhaseBook(operator.house.store, world.lock, loop.state_file)
     tip = watched_tip(world.disk, loop)  # may take git a moment: the watchdog waits for this lock
@@ -162,8 +147,6 @@ def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) 
 
 def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
     """Running loop agents go where the loop went: by the watchdog, or here when none runs."""
-    from fleet.world.phasefiles import write_marker
-
     if operator.host.holder() is not None:
         operator.host.nudge()
         io.note("the watchdog moves the running loop agents")

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 from fleet.cli.common import Fail, Io
+from fleet.cli.explain import explained
+from fleet.core.case import Case
+from fleet.core.codec import from_plain
+from fleet.core.decide import judge
+from fleet.core.model import AgentSpec, ServiceSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,12 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.explain import explained
-    from fleet.core.case import Case
-    from fleet.core.codec import from_plain
-    from fleet.core.decide import judge
-    from fleet.core.model import AgentSpec, ServiceSpec
-
     try:
         with open(args.bundle, encoding="utf-8") as file:
             body = json.load(file)
@@ -36,8 +36,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail(
             f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2
         ) from None
-    from dataclasses import replace
-
     case = replace(case, agent=member)
     verdict = judge(case)
     action = type(verdict.action).__name__ if verdict.action else ""

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import argparse
 
-from fleet.cli.common import Fail, Io, seconds
+from fleet.cli.ask import ask, pardon
+from fleet.cli.common import Fail, Io, seconds, session_of
+from fleet.cli.desk import desk_of
+from fleet.core.answers import RequestOutcome
+from fleet.core.outline import WATCHDOG
+from fleet.core.words import RequestKind
 
 ANSWER_S = 15.0  # a watchdog that looks answers within one look
 
@@ -22,18 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.ask import ask, pardon
-    from fleet.cli.common import session_of
-    from fleet.core.answers import RequestOutcome
-    from fleet.core.model import WATCHDOG
-    from fleet.core.words import RequestKind
-
-    fleet = io.desk.running(args, io, trust=True)
+    desk = desk_of(io)
+    fleet = desk.running(args, io, trust=True)
     for name in args.names:
         session_of(fleet, name)
     if WATCHDOG in args.names:
         raise Fail("the watchdog keeps no tally of itself", hint="agents.py restart watchdog", code=2)
-    operator = io.desk.operator(fleet)
+    operator = desk.operator(fleet)
     operator.make_room()
     names = list(dict.fromkeys(args.names))
     refused: dict[str, tuple[str, str]] = {}

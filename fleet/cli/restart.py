@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import argparse
 
+from fleet import config
+from fleet.cli import up
+from fleet.cli.ask import pardon
 from fleet.cli.common import Io, seconds
+from fleet.cli.desk import desk_of
+from fleet.core.desired import Want
+from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.words import Outcome
 
@@ -24,20 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet import config
-    from fleet.cli import up
-    from fleet.cli.ask import pardon
-    from fleet.core.desired import Want
-    from fleet.core.model import WATCHDOG
-
-    declared, text = io.desk.declared(args, io)
-    fleet, overrides = config.override(declared, io.desk.environ)
+    desk = desk_of(io)
+    declared, text = desk.declared(args, io)
+    fleet, overrides = config.override(declared, desk.environ)
     specs = up.chosen(fleet, args.names)
-    operator = io.desk.operator(fleet)
+    operator = desk.operator(fleet)
     operator.end_strays()
     up.refuse_crowd(operator, specs)
     operator.make_room()
-    io.desk.keep(declared, text)
+    desk.keep(declared, text)
     names = [s.name for s in specs]
     with operator.holding(names, "restart", Want.UP):
         pardon(operator, names, window=False)

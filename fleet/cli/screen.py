@@ -8,17 +8,27 @@ what it was read as: correct the label by eye, and it proves a pattern.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from fleet.cli.common import Fail, Io, running_fleet
+from fleet.backends import profiles
+from fleet.backends.screen import read
+from fleet.cli.common import Fail, Io
+from fleet.cli.fleets import running_fleet
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
 from fleet.core.text import escaped
 from fleet.core.times import instant
+from fleet.world.ports import Unavailable
+from fleet.world.real import host_zone as zone_of_this_machine
+from fleet.world.server import server_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,15 +60,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def look(backend: Backend, text: str, now: float, zone: str) -> Reading:
     """One screen, read."""
-    from fleet.backends.screen import read
-
     return read(backend, text, now=now, zone=zone)
 
 
 def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:
     """The project's own backend where there is a project here, the shipped one otherwise."""
-    from fleet.backends import profiles
-
     if args.config or os.path.exists("agents.toml"):
         fleet = running_fleet(args, io)
         found = next((b for b in fleet.backends if b.name == name), None)
@@ -94,8 +100,6 @@ def _zone(given: str | None) -> str:
     """The zone that was asked for, which must exist, or that of this machine."""
     if not given:
         return host_zone()
-    from zoneinfo import ZoneInfo
-
     try:
         ZoneInfo(given)
     except (KeyError, ValueError, OSError):
@@ -105,8 +109,6 @@ def _zone(given: str | None) -> str:
 
 def host_zone() -> str:
     """The zone of this machine."""
-    from fleet.world.real import host_zone as zone_of_this_machine
-
     return zone_of_this_machine()
 
 
@@ -156,9 +158,6 @@ def show(io: Io, name: str, reading: Reading) -> None:
 
 def save(args: argparse.Namespace, io: Io) -> int:
     """Keep an agent's live screen, with where it came from and what it was read as."""
-    from fleet.world.ports import Unavailable
-    from fleet.world.server import server_of
-
     fleet = running_fleet(args, io)
     agent = fleet.agent(args.save)
     if agent is None:
@@ -208,9 +207,6 @@ def keep(directory: str, backend: Backend, text: str, reading: Reading, now: flo
 
 def version_of(backend: Backend) -> str:
     """What the installed CLI calls itself; a capture without its release proves little."""
-    import re
-    import subprocess
-
     try:
         said = subprocess.run(
             [backend.bin, "--version"],
@@ -229,6 +225,4 @@ def version_of(backend: Backend) -> str:
 
 def toml_string(text: str) -> str:
     """A basic string; JSON's escapes are TOML's too."""
-    import json
-
     return json.dumps(text, ensure_ascii=False)

@@ -11,11 +11,14 @@ are refused with the reason. Commands are given by hand: `agents.py attach NAME`
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, seconds
+from fleet.cli.ask import ask
+from fleet.cli.common import Fail, Io, seconds, session_of
+from fleet.cli.desk import desk_of
 from fleet.core.words import RequestKind
 
 if TYPE_CHECKING:
@@ -40,10 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.ask import ask
-
-    fleet = io.desk.running(args, io, trust=True)
-    operator = io.desk.operator(fleet)
+    desk = desk_of(io)
+    fleet = desk.running(args, io, trust=True)
+    operator = desk.operator(fleet)
     desired = operator.house.desired.load()
     if args.all:
         text = whole(args.words)
@@ -88,8 +90,6 @@ def pairs(words: Sequence[str], agents: Collection[str]) -> dict[str, str]:
 
 
 def _odd(words: Sequence[str], said: str) -> Fail:
-    import shlex
-
     joined = shlex.join(["agents.py", "send", words[0], " ".join(words[1:])])
     return Fail(said, hint=f"{FORM}; for one text of several words: {joined}", code=2)
 
@@ -97,16 +97,12 @@ def _odd(words: Sequence[str], said: str) -> Fail:
 def whole(words: Sequence[str]) -> str:
     """The one text that goes to all."""
     if len(words) > 1:
-        import shlex
-
         joined = shlex.join(["agents.py", "send", "--all", " ".join(words)])
         raise Fail(f"--all takes one text, not {len(words)} words", hint=f"quote it: {joined}", code=2)
     return words[0]
 
 
 def _is_agent(fleet: Fleet, name: str) -> None:
-    from fleet.cli.common import session_of
-
     session_of(fleet, name)  # fails with the nearest name
     if fleet.agent(name) is None:
         raise Fail(f"{name} is not an agent: only agents can be written to", code=2)

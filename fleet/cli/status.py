@@ -6,12 +6,26 @@ Liveness is asked of tmux at this moment; the finer words are the watchdog's, wi
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import time
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, running_fleet
+from fleet import __version__
+from fleet.cli.common import Fail, Io, session_of
+from fleet.cli.metrics import exposition
+from fleet.cli.view import disk_trouble, read_view, written_outline
 from fleet.core.text import escaped
+from fleet.journal.heartbeat import is_stale, last_beat
+from fleet.journal.locks import watchdog_holder
+from fleet.transcripts.tokenlog import token_records
+from fleet.world.ports import Unavailable
+from fleet.world.server import server_of
+from fleet.world.terminal import attach_command
+from fleet.world.trust import untrusted
 
 if TYPE_CHECKING:
     import argparse
@@ -37,8 +51,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = _outline(args, io)
     facts = gather(fleet, io.aside.get("config"))
     if args.names:
-        from fleet.cli.common import session_of
-
         for name in args.names:
             session_of(fleet, name)
         for key in ("agents", "services"):
@@ -46,9 +58,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.prometheus and args.json:
         raise Fail("--prometheus and --json are two forms of the same; choose one", code=2)
     if args.prometheus:
-        from fleet.cli.metrics import exposition
-        from fleet.transcripts.tokenlog import token_records
-
         io.write(exposition(facts, token_records(os.path.join(fleet.log_dir, "token-log.jsonl"))))
     elif args.json:
         io.json(facts)
@@ -59,20 +68,16 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _outline(args: argparse.Namespace, io: Io) -> Outline:
     """The fleet in force: as the watchdog wrote it down if the file is the same, else read."""
-    from fleet.cli.view import written_outline
+    if outline := written_outline(args.config or "agents.toml"):
+        return outline
+    # Only now: the reader of agents.toml is the largest part to load, and a watched fleet does not need it.
+    from fleet.cli.fleets import running_fleet
 
-    return written_outline(args.config or "agents.toml") or running_fleet(args, io).outline
+    return running_fleet(args, io).outline
 
 
 def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, Any]:
     """Everything `status` knows, as the documented document. `declared`: why the file is not in force."""
-    from contextlib import suppress
-    from threading import Thread
-
-    from fleet import __version__
-    from fleet.cli.view import disk_trouble, read_view
-    from fleet.journal.heartbeat import last_beat
-
     state_dir = os.path.join(fleet.log_dir, "state")
     seen: list[_Seen] = []
 
@@ -140,9 +145,6 @@ def as_desired(facts: dict[str, Any]) -> bool:
 
 
 def _look(fleet: Outline) -> _Seen:
-    from fleet.world.ports import Unavailable
-    from fleet.world.server import server_of
-
     try:
         listing = server_of(fleet).listing()
     except Unavailable as error:
@@ -151,9 +153,6 @@ def _look(fleet: Outline) -> _Seen:
 
 
 def _watchdog(fleet: Outline, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
-    from fleet.journal.heartbeat import is_stale
-    from fleet.journal.locks import watchdog_holder
-
     holder = watchdog_holder(state_dir)
     age = time.time() - beat if beat is not None else None
     if holder is None:
@@ -174,8 +173,6 @@ def _watchdog(fleet: Outline, state_dir: str, beat: float | None, view: dict[str
 
 def _desired(state_dir: str) -> dict[str, str]:
     """What the operator wants, read without a lock and without touching anything."""
-    import json
-
     for name in ("desired.json", "desired.json.prev"):
         try:
             with open(os.path.join(state_dir, name), encoding="utf-8") as file:
@@ -295,8 +292,6 @@ def _loop(fleet: Outline, state_dir: str, view: dict[str, Any]) -> dict[str, Any
 
 def _distrust(fleet: Outline) -> list[str]:
     """The config or the state that another user could change: no verb acts on it."""
-    from fleet.world.trust import untrusted
-
     places = (("config", fleet.config_path), ("log_dir", os.path.join(fleet.log_dir, "state")))
     found = [(what, fault) for what, path in places if (fault := untrusted(path))]
     return [f"{what}: {fault}; `up` refuses it: {fault.fix}" for what, fault in found]
@@ -349,8 +344,6 @@ def _problems(
 
 
 def _version() -> str:
-    from fleet import __version__
-
     return __version__
 
 
@@ -377,11 +370,7 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
     io.print()
     io.print(escaped(" · ".join(lines)))
     if any(r["state"] == "RUNNING" for r in facts["agents"]):
-        from fleet.world.terminal import attach_command
-
         one = next(r for r in facts["agents"] if r["state"] == "RUNNING")
-        import shlex
-
         io.print(escaped("attach: " + shlex.join(attach_command(fleet, one["session"]))))
     for text in facts["problems"]:
         io.print(io.paint("! ", "red") + escaped(text))

@@ -9,15 +9,24 @@ transcript, or a model without a price.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
+import shutil
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from fleet import umask
-from fleet.cli.common import Fail, Io, running_fleet, span
+from fleet.cli.common import Fail, Io
+from fleet.cli.fleets import running_fleet
+from fleet.cli.moments import span
 from fleet.core.model import Fleet
 from fleet.core.text import escaped
-from fleet.transcripts.places import SHARED
+from fleet.journal.store import Store
+from fleet.transcripts.charts import page, plot
+from fleet.transcripts.phase import PhaseMeter
+from fleet.transcripts.places import SHARED, sharing, wanted_of
+from fleet.transcripts.price import PriceBook
 from fleet.transcripts.report import (
     BY,
     TableRow,
@@ -29,7 +38,8 @@ from fleet.transcripts.report import (
     total_row,
     unpriced,
 )
-from fleet.transcripts.tokenlog import Record, token_records
+from fleet.transcripts.tokenlog import Record, TokenLog, token_records
+from fleet.world.files import RealDisk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Print the report. No record yet is not an error, but it is said."""
-    from fleet.transcripts.price import PriceBook
-
     since, until = span(args.since, args.until)
     fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "token-log.jsonl")
@@ -102,15 +110,6 @@ def _ran(record: Record, since: float, until: float | None) -> bool:
 
 def _running(fleet: Fleet, io: Io) -> list[Record]:
     """The record the running phase would get now, measured from its saved baseline."""
-    import time
-
-    from fleet.journal.store import Store
-    from fleet.transcripts.phase import PhaseMeter
-    from fleet.transcripts.places import wanted_of
-    from fleet.transcripts.price import PriceBook
-    from fleet.transcripts.tokenlog import TokenLog
-    from fleet.world.files import RealDisk
-
     state = os.path.join(fleet.log_dir, "state")
     store = Store(RealDisk(), state, time.time, repair=False)
     log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
@@ -143,8 +142,6 @@ def _explain_emptiness(fleet: Fleet, args: argparse.Namespace, io: Io) -> None:
 
 
 def _explain_shared(fleet: Fleet, io: Io) -> None:
-    from fleet.transcripts.places import sharing, wanted_of
-
     groups = [" and ".join(names) for names in sharing(wanted_of(fleet, os.environ, {}))]
     whose = f" by {'; '.join(groups)}" if groups else ""
     io.note(f"{SHARED}: used{whose} in one directory; their own dir or log_signature would tell them apart")
@@ -167,8 +164,6 @@ def _document(
 
 
 def _write_csv(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> None:
-    import csv
-
     class Sheet:
         def write(self, text: str) -> None:
             io.write(text)
@@ -189,10 +184,6 @@ def _print_sources(rows: Sequence[TableRow], prices: Any, io: Io) -> None:
 
 
 def _plot(records: Sequence[Record], io: Io) -> int:
-    import shutil
-
-    from fleet.transcripts.charts import plot
-
     encoding = getattr(io.out, "encoding", None) or "utf-8"
     room = shutil.get_terminal_size((80, 24)).columns
     for line in plot(by_phase(records), agents_of(records), room, plain="utf" not in encoding.lower()):
@@ -201,10 +192,6 @@ def _plot(records: Sequence[Record], io: Io) -> int:
 
 
 def _write_page(path: str, records: Sequence[Record], prices: Any, io: Io) -> int:
-    import time
-
-    from fleet.transcripts.charts import page
-
     when = time.strftime("%Y-%m-%d %H:%M")
     text = page(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
     try:

@@ -13,7 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleet import engine
-from fleet.cli.common import Fail, Io, running_fleet
+from fleet.cli.common import Fail, Io
+from fleet.cli.fleets import running_fleet
+from fleet.cli.status import gather
+from fleet.cli.tokens import known_sessions
+from fleet.world.ports import Unavailable
+from fleet.world.server import server_of
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -45,15 +50,12 @@ class RealFloor:
 
     def __init__(self, fleet: Fleet) -> None:
         from fleet.rooms.top.source import Feed
-        from fleet.world.server import server_of
 
         self.fleet = fleet
         self._source = Feed(fleet)
         self._server = server_of(fleet)
 
     def facts(self) -> Mapping[str, Any]:
-        from fleet.cli.status import gather
-
         self.fleet = self._source.fresh()
         return gather(self.fleet.outline)
 
@@ -64,16 +66,12 @@ class RealFloor:
         return self._source.events(FIRST)
 
     def screen(self, session: str) -> str:
-        from fleet.world.ports import Unavailable
-
         try:
             return self._server.screen(session)
         except Unavailable as fault:
             return str(fault)
 
     def used(self) -> Mapping[str, tuple[int, float | None]]:
-        from fleet.cli.tokens import known_sessions
-
         return self._source.used(known_sessions(self.fleet))
 
     def run(self, *words: str, text: str = "") -> tuple[int, str]:

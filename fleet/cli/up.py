@@ -13,19 +13,36 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.common import Fail, Io, seconds
+from fleet import __version__, config
+from fleet.cli.ask import pardon
+from fleet.cli.common import Fail, Io, seconds, session_of
+from fleet.cli.deputy import observer
+from fleet.cli.desk import desk_of
+from fleet.cli.view import view_in
+from fleet.core.bringup import Left, left_as_it_is, limited_until
+from fleet.core.conversation import Talk
+from fleet.core.desired import Want
+from fleet.core.model import AgentSpec
+from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
+from fleet.core.verbs_and_states import Told
 from fleet.core.words import Outcome
+from fleet.journal.heartbeat import is_stale
+from fleet.world import descriptors
+from fleet.world.asks import forget
+from fleet.world.clone import CloneError, make_clone
+from fleet.world.launch import ARGUMENT_CAP
+from fleet.world.operator import watchdog_argv
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fleet.config.invocation import Override
-    from fleet.core.bringup import Left
-    from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+    from fleet.core.model import Fleet, ServiceSpec
     from fleet.world.operator import Operator, Shortage
 
     Spec = AgentSpec | ServiceSpec
@@ -50,16 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet import config
-    from fleet.core.model import WATCHDOG, AgentSpec
-
-    declared, text = io.desk.declared(args, io)
-    fleet, overrides = config.override(declared, io.desk.environ)
-    operator = io.desk.operator(fleet)
+    desk = desk_of(io)
+    declared, text = desk.declared(args, io)
+    fleet, overrides = config.override(declared, desk.environ)
+    operator = desk.operator(fleet)
     operator.host.require_tmux()
     specs = chosen(fleet, args.names)
     if any(isinstance(s, AgentSpec) and s.kind == "loop" for s in specs):
-        io.desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
+        desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
     operator.end_strays()
     _refuse(operator)
     refuse_crowd(operator, specs)
@@ -67,7 +82,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.dry_run:
         return _dry_run(operator, specs, left, io, as_json=args.json)
     operator.make_room()
-    io.desk.keep(declared, text)
+    desk.keep(declared, text)
     homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
     results = _start(operator, specs, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
@@ -87,9 +102,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, Result], io: Io) -> None:
     """A kickoff that no command line can hold is only pointed to: its author should know."""
-    from fleet.core.model import AgentSpec
-    from fleet.world.launch import ARGUMENT_CAP
-
     for spec in specs:
         if spec.name in results and results[spec.name].ok and isinstance(spec, AgentSpec):
             path = operator.house.path(f"kickoff-{spec.session}.txt")
@@ -117,9 +129,6 @@ def say_conversations(fleet: Fleet, specs: Sequence[Spec], results: Mapping[str,
 
 def talk(fleet: Fleet, spec: Spec, done: Result | None) -> str:
     """What became of a started agent's conversation; "" where its CLI cannot go on with one."""
-    from fleet.core.conversation import Talk
-    from fleet.core.model import AgentSpec
-
     if not isinstance(spec, AgentSpec) or done is None or not done.ok or done.run is None:
         return ""
     if not fleet.backend_of(spec).supports_resume:
@@ -145,8 +154,6 @@ def chosen(fleet: Fleet, names: Sequence[str]) -> list[Spec]:
     everybody: dict[str, Spec] = {s.name: s for s in fleet.members}
     if not names:
         return [s for s in everybody.values() if s.enabled]
-    from fleet.cli.common import session_of
-
     for name in names:
         session_of(fleet, name)  # fails with the nearest name, before anything is touched
     return [everybody[n] for n in dict.fromkeys(names) if n in everybody]
@@ -183,8 +190,6 @@ def refuse_crowd(operator: Operator, specs: Sequence[Spec]) -> None:
 
 def widening(short: Shortage, *, users: bool) -> str:
     """What to type so that there are enough open files."""
-    from fleet.world import descriptors
-
     if not short.server:
         return f"sudo prlimit --pid $$ --nofile={short.need}"
     if not users and descriptors.ours().hard >= short.need:
@@ -206,15 +211,9 @@ def refuse_earlier(operator: Operator) -> None:
 
 def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
     """Agents that live in a clone get it before they start; name to why one did not."""
-    from fleet.core.model import AgentSpec
-
     wanted = [s for s in specs if isinstance(s, AgentSpec) and s.clone and not os.path.lexists(s.dir)]
     if not wanted:
         return {}
-    import subprocess
-
-    from fleet.world.clone import CloneError, make_clone
-
     failed, said = {}, set()
     for spec in wanted:
         io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
@@ -230,9 +229,6 @@ def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
 
 def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, str, float | None]]:
     """Whom a bare `up` leaves: name to the reason, a sentence, and when that ends."""
-    from fleet.core.bringup import Left, left_as_it_is, limited_until
-    from fleet.core.model import AgentSpec
-
     wall, panes = operator.world.clock.wall(), operator.panes()
     entries = operator.house.desired.load().entries
     agents = [s for s in operator.fleet.agents if s.enabled]
@@ -276,9 +272,6 @@ def _start(
     operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], left: Collection[str], *, bare: bool
 ) -> dict[str, Result]:
     """Who has no place to stand is wanted all the same: a watchdog tries again, by and by."""
-    from fleet.cli.ask import pardon
-    from fleet.core.desired import Want
-
     names = [s.name for s in specs]
     with operator.holding(names, "up", Want.UP, unpause=not bare):
         pardon(operator, names, window=False, budget=bare)
@@ -289,8 +282,6 @@ def _start(
 
 def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:
     """The supervisor, looking: "" or why not, which is said."""
-    from fleet.world.operator import watchdog_argv
-
     holder = operator.host.holder()
     if holder is not None and (silence := _silence(operator)):
         io.warn(f"the watchdog (process {holder.pid}) has not looked for {silence:.0f} s: it is replaced")
@@ -333,8 +324,6 @@ def say_of_watchdog(operator: Operator, io: Io) -> None:
 
 def _silence(operator: Operator) -> float:
     """For how many seconds the watchdog has not looked; 0.0 while that is no reason to worry."""
-    from fleet.journal.heartbeat import is_stale
-
     beat = operator.world.disk.stat(operator.house.path("heartbeat"))
     if beat is None:
         return 0.0  # it begins, or its state was just taken away
@@ -343,9 +332,6 @@ def _silence(operator: Operator) -> float:
 
 
 def _say_version(operator: Operator, io: Io) -> None:
-    from fleet import __version__
-    from fleet.cli.view import view_in
-
     runs = (view_in(operator.world.disk, operator.house.state_dir) or {}).get("version", "")
     if runs not in {"", __version__}:
         said = f"the watchdog runs version {runs}, this engine is {__version__}"
@@ -362,9 +348,6 @@ def wait_ready(operator: Operator, specs: Sequence[Spec], timeout: float) -> dic
 
     What was remembered against them is forgotten, as the watchdog was told to: an old verdict is no news.
     """
-    from fleet.cli.deputy import observer
-    from fleet.world.asks import forget
-
     fleet, time_is = operator.fleet, operator.world.clock
     dog = observer(fleet, [s.name for s in specs], operator.world)
     for spec in specs:
@@ -420,8 +403,6 @@ def report(
     as_json: bool,
 ) -> int:
     """One line a member, and whether all is well."""
-    from fleet.core.verbs_and_states import Told
-
     rows: list[dict[str, Any]] = []
     fine = True
     for spec in specs:

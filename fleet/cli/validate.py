@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from fleet import config
-from fleet.cli.common import Io, config_path
+from fleet import bootstrap, config
+from fleet.cli.common import Io
+from fleet.cli.fleets import config_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +42,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
     for warning in fleet.warnings:
         io.warn(warning)
     if args.resolved:
-        from fleet import bootstrap
-
         bootstrap.enter(["tomli_w"])
         import tomli_w
 

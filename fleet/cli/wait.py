@@ -6,7 +6,11 @@ import argparse
 import time
 from typing import Any
 
-from fleet.cli.common import Fail, Io, running_fleet, seconds
+from fleet.cli.common import Fail, Io, seconds, session_of
+from fleet.cli.fleets import running_fleet
+from fleet.cli.status import gather
+from fleet.core.outline import WATCHDOG
+from fleet.core.state import Detail, State
 from fleet.core.text import did_you_mean
 
 POLL_S = 0.25
@@ -27,11 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """The verb."""
-    from fleet.cli.common import session_of
-    from fleet.cli.status import gather
-    from fleet.core.model import WATCHDOG
-    from fleet.core.state import Detail, State
-
     fleet = running_fleet(args, io)
     for name in args.agent:
         session_of(fleet, name)

@@ -7,25 +7,41 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import math
 import os
+import pkgutil
 import signal
 import sys
 import time
 import traceback
 from typing import TYPE_CHECKING
 
-from fleet import engine
-from fleet.cli.common import Fail, Io, config_path, require_trust
+import fleet as package
+from fleet import config, engine
+from fleet.cli.common import Fail, Io
+from fleet.cli.deputy import observer
+from fleet.cli.fleets import config_path, require_trust
 from fleet.core.words import EventType
+from fleet.journal.locks import Held, LockError, WatchdogLock
+from fleet.watchdog import Watchdog
+from fleet.world import descriptors
+from fleet.world.control import ControlTmux
+from fleet.world.herald import Herald
+from fleet.world.jobs import Jobs
+from fleet.world.keepsakes import KeepingDisk, move_back_in
+from fleet.world.loop import LoopKeeper
+from fleet.world.real import real_world
+from fleet.world.reload import Reloader
+from fleet.world.server import server_of
+from fleet.world.standing import attend, keep
+from fleet.world.trust import untrusted
+from fleet.world.waker import Waker
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
-    from fleet.journal.locks import WatchdogLock
-    from fleet.watchdog import Watchdog
     from fleet.world.standing import Standing
-    from fleet.world.waker import Waker
 
 SWEPT_S = 2.0  # a sweep of the state directory may go on for so long after it took the lock away
 SWEEP_LOOK_S = 0.25
@@ -47,9 +63,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = standing.fleet
     if args.observe:
         return _observe(fleet, io, once=args.once, as_json=args.json)
-    from fleet.journal.locks import Held, WatchdogLock
-    from fleet.world import descriptors
-
     descriptors.widen()
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
@@ -66,8 +79,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def _first(path: str, io: Io) -> Standing:
     """The config in force. One that was killed goes on as it was, whatever the file is by now."""
-    from fleet.world.standing import attend
-
     standing = attend(path)
     for warning in standing.fleet.warnings:
         io.warn(warning)
@@ -81,18 +92,6 @@ class _Loop:
     """Tick, sleep, wake. The only place that catches everything."""
 
     def __init__(self, standing: Standing, path: str, lock: WatchdogLock, io: Io) -> None:
-        from fleet import config
-        from fleet.watchdog import Watchdog
-        from fleet.world.control import ControlTmux
-        from fleet.world.herald import Herald
-        from fleet.world.jobs import Jobs
-        from fleet.world.keepsakes import KeepingDisk
-        from fleet.world.loop import LoopKeeper
-        from fleet.world.real import real_world
-        from fleet.world.reload import Reloader
-        from fleet.world.server import server_of
-        from fleet.world.waker import Waker
-
         fleet = standing.fleet
         self.lock = lock
         self.path = path
@@ -180,8 +179,6 @@ class _Loop:
 
     def _planted(self) -> bool:
         """Another user could have put the new state directory there: nothing of it is read or written."""
-        from fleet.world.trust import untrusted
-
         fault = untrusted(os.path.dirname(self.lock.path))
         was, self.locked_out = self.locked_out, f"{fault}: {fault.fix}" if fault else ""
         if self.locked_out and self.locked_out != was:
@@ -190,8 +187,6 @@ class _Loop:
 
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
-        from fleet.world.standing import keep
-
         self.kept = self.reloader.good
         keep(fleet, self.kept.decode())
 
@@ -200,8 +195,6 @@ class _Loop:
 
         A project whose file is gone as well was not swept by accident: it is left alone.
         """
-        from fleet.journal.locks import LockError
-
         if not os.path.lexists(self.path):
             return "the project was taken away"
         try:
@@ -213,8 +206,6 @@ class _Loop:
 
     def _move_back_in(self, *, swept: bool) -> None:
         """The new state directory becomes what the old one was; who sweeps it may not be done yet."""
-        from fleet.world.keepsakes import move_back_in
-
         fleet, house = self.dog.reloader.fleet, self.dog.house
         assert fleet is not None, "open() came first"
         count = move_back_in(fleet, house, self.dog.records, self.disk, self.tmux)
@@ -289,12 +280,7 @@ def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:
 
 def _import_everything() -> None:
     """An engine that is replaced under us must not mix two versions: load all of ours now."""
-    import importlib
-    import pkgutil
-
-    import fleet
-
-    for module in pkgutil.walk_packages(fleet.__path__, "fleet."):
+    for module in pkgutil.walk_packages(package.__path__, "fleet."):
         if any(part in module.name for part in (".rooms", ".cli", ".scripted", "__main__")):
             continue
         try:
@@ -304,8 +290,6 @@ def _import_everything() -> None:
 
 
 def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
-    from fleet.cli.deputy import observer
-
     dog = observer(fleet)
     while True:
         delay = dog.tick()

@@ -13,7 +13,6 @@ from fleet.config.problems import Findings, KeyPath
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import (
-    WATCHDOG,
     AgentSpec,
     Fleet,
     Notify,
@@ -23,6 +22,7 @@ from fleet.core.model import (
     Watch,
     WatchdogSpec,
 )
+from fleet.core.outline import WATCHDOG
 from fleet.core.standing import project_id
 from fleet.core.text import did_you_mean
 

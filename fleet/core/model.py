@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.core.outline import Member, Outline
+from fleet.core.outline import WATCHDOG, Member, Outline
 
 Delivery = Literal["arg", "ping", "exec"]
 MessageDelivery = Literal["keys", "server"]
@@ -27,7 +27,6 @@ LANDMARKS = (
     "tool", "user",
 )  # fmt: skip
 
-WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

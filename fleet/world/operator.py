@@ -18,7 +18,8 @@ from fleet.core.case import LoopState
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Hold, Want
 from fleet.core.memory import Run
-from fleet.core.model import WATCHDOG, AgentSpec, Fleet, ServiceSpec
+from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.rules.phases import doubt, place_at, starts_over
 from fleet.core.seen import Listing, PaneView, Proc

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Desk, Io
+from fleet.cli.common import Io
+from fleet.cli.desk import Desk
 from fleet.cli.main import parse as parse_words
 from fleet.cli.main import told
 from fleet.config import ConfigError

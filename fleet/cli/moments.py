@@ -1,0 +1,37 @@
+"""Moments and spans of time, as the options of verbs name them."""
+
+from __future__ import annotations
+
+import time
+
+from fleet import bootstrap, when
+from fleet.cli.common import Fail
+from fleet.when import Asked
+
+
+def moment(option: str, text: str, asked: Asked, *, now: float | None = None) -> float:
+    """A moment as a person writes it, for an option. Before anything is done: it may start us anew."""
+    now = time.time() if now is None else now
+
+    try:
+        try:
+            return when.instant(text, asked, now=now)
+        except when.NeedsLibrary:
+            bootstrap.enter(["dateutil"])
+            return when.instant(text, asked, now=now)
+    except when.Unreadable as fault:
+        raise Fail(f"{option} {text!r}: {fault}; expected a moment {when.EXAMPLES}", code=2) from None
+    except bootstrap.CannotBuild as fault:
+        raise Fail(
+            f"{option} {text!r} needs python-dateutil, and {fault}",
+            hint="an age such as 90m, or an ISO time such as 2026-11-16T08:00+01:00, needs no library",
+        ) from None
+
+
+def span(since: str, until: str) -> tuple[float, float | None]:
+    """The past span that --since and --until name; without an end, None."""
+    begin = moment("--since", since, Asked.SINCE) if since else 0.0
+    end = moment("--until", until, Asked.UNTIL) if until else None
+    if end is not None and end < begin:
+        raise Fail(f"--until {until!r} is before --since {since!r}: nothing lies between them", code=2)
+    return begin, end
