@@ -66,6 +66,33 @@ _BAD = {ScreenState.LIMITED, ScreenState.AUTH, ScreenState.CONTEXT, ScreenState.
 _BY_MOUTH = {"notice", "live", "box"}  # regions in which an agent's words may look like the CLI's
 ABOVE = 2  # lines above a piece of evidence that tell it from the same words said anew
 
+# What any program may say as it ends and what to do about it, beside the patterns of a profile.
+ENDINGS = tuple(
+    Pattern(name, ScreenState.DEAD, expression, "end", fix=fix)
+    for name, expression, fix in (
+        (
+            "no-program",
+            r"(?i)command not found|: not found\s*$",
+            "install the program, or correct backend.bin or PATH",
+        ),
+        (
+            "no-option",
+            r"(?i)unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag",
+            "correct backend.flags",
+        ),
+        (
+            "no-model",
+            r"(?i)(?:unknown|invalid|unsupported) model|model\b.{0,80}\b(?:not found|does not exist)",
+            "correct the agent's model",
+        ),
+        (
+            "no-credentials",
+            r"(?i)invalid api key|authentication[_ ](?:failed|error)|not logged in",
+            "log in or set the key",
+        ),
+    )
+)
+
 # Colours, links and other sequences of a capture that was made with them.
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z\\^-~])"
@@ -95,10 +122,11 @@ _Cut = Callable[[Parts, list[str]], list[str]]
 class _Rule:
     """A pattern, compiled."""
 
-    __slots__ = ("cut", "name", "region", "search", "state", "unless")
+    __slots__ = ("cut", "fix", "name", "region", "search", "state", "unless")
 
     def __init__(self, pattern: Pattern) -> None:
         self.name, self.region, self.state = pattern.name, pattern.region, ScreenState(pattern.state)
+        self.fix = pattern.fix
         self.cut: _Cut = _REGIONS.get(pattern.region, lambda _parts, _lines: [])
         self.search = re.compile(pattern.re, re.MULTILINE).search
         self.unless = re.compile(pattern.unless).search if pattern.unless else None
@@ -111,6 +139,8 @@ class _Profile:
         self.backend = backend
         self.layout = Layout(dict(backend.screen))
         rules = [_Rule(p) for p in backend.patterns]
+        self.fixes = {p.name: p.fix for p in backend.patterns if p.fix}
+        self.endings = [r for r in (*rules, *map(_Rule, ENDINGS)) if r.region == "end" and r.fix]
         self.rules = sorted(rules, key=lambda rule: RANK[rule.state])
         self.dialogs = [(re.compile(d.re, re.MULTILINE | re.DOTALL), d) for d in backend.dialogs]
         self.active = re.compile(backend.active_re) if backend.active_re else None
@@ -173,7 +203,7 @@ def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) ->
         until=until,
         dialog=dialog.name if dialog else "",
         key=dialog.key if dialog else "",
-        fix=dialog.fix if dialog else "",
+        fix=dialog.fix if dialog else profile.fixes.get(pattern, ""),
         draft=parts.draft,
         commands=parts.commands,
         queued=parts.queued,
@@ -353,14 +383,27 @@ def _above(parts: Parts, lines: list[str], text: str) -> str:
     return _stilled(filled[max(0, at - ABOVE) : at])
 
 
+def ending(backend: Backend, words: str) -> Reading | None:
+    """What the last words of a dead program say that a person must do; None when they do not."""
+    for rule in _profile(backend).endings:
+        found = rule.search(words)
+        if found:
+            return Reading(ScreenState.DEAD, rule.name, _line_at(words, found.start()), fix=rule.fix)
+    return None
+
+
+def _line_at(text: str, at: int) -> str:
+    return _evidence(text[text.rfind("\n", 0, at) + 1 :].split("\n", maxsplit=1)[0])
+
+
 def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
     """The program is gone; its last words may say why."""
     words = "\n".join(_last_words(lines[:-1]))
     for rule in profile.rules:
         found = rule.search(words) if rule.region == "end" else None
         if found:
-            line = words[words.rfind("\n", 0, found.start()) + 1 :].split("\n")[0]
-            return Reading(ScreenState.DEAD, rule.name, _evidence(line), content_hash=_still(lines))
+            line = _line_at(words, found.start())
+            return Reading(ScreenState.DEAD, rule.name, line, fix=rule.fix, content_hash=_still(lines))
     return Reading(ScreenState.DEAD, "exited", _evidence(words or gone[0]), content_hash=_still(lines))
 
 

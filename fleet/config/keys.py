@@ -250,8 +250,10 @@ _WRITTEN: tuple[Key, ...] = (
     Key("backend", "model_flag", Type.STRING,
         "The flag that names the model; {model} is filled in.",
         "\"-m '{model}'\""),
-    Key("backend", "model_env", Type.FLAG, "Pass the model through OPENCODE_CONFIG_CONTENT instead.",
-        "true"),
+    Key("backend", "model_env", Type.FLAG, "Pass the model through model_variable instead.", "true"),
+    Key("backend", "model_variable", Type.STRING,
+        "A variable of JSON settings: model_env puts the model into it, beside what it holds.",
+        '"MY_CLI_CONFIG"', check=s.variable),
     Key("backend", "supports_resume", Type.FLAG, "The CLI can continue a conversation.", "true"),
     Key("backend", "resume_flag", Type.STRING,
         "The flag that continues a conversation; {id} is filled in.",
@@ -293,6 +295,9 @@ _WRITTEN: tuple[Key, ...] = (
     Key("backend", "env_pass", Type.STRINGS,
         "Variables taken over from your environment. Replaces the profile's list; to add, use the agent's.",
         '["MY_API_KEY"]', check=s.passed),
+    Key("backend", "nested_env", Type.STRINGS,
+        "Variables by which the CLI would believe that it runs inside another one. No pane of the fleet has "
+        "them, unless env_pass names one to the letter.", '["MY_CLI_INSIDE"]', check=s.variables),
     Key("backend", "process_name", Type.STRING,
         "The process a healthy pane runs. Empty: never restarted for running another program.", '"claude"'),
     Key("backend", "submit_key", Type.STRING, "The key that submits what was typed.", '"C-m"',
@@ -342,6 +347,9 @@ _WRITTEN: tuple[Key, ...] = (
         choices=REGIONS),
     Key("backend.patterns", "unless", Type.REGEX, "Seen on the same line, this takes it back.",
         "'not yet'"),
+    Key("backend.patterns", "fix", Type.STRING,
+        "What a person must do, where trying again will not help: an agent that shows this error, or ends "
+        "with these words before it was ready, is FATAL.", '"correct the agent\'s model"'),
     Key("backend.patterns", "fixture", Type.STRING, "The capture that proves it.", '"claude/busy.txt"'),
     Key("backend.patterns", "version", Type.STRING, "The CLI release it was seen in.", '"2.1.197"'),
 

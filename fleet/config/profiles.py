@@ -75,6 +75,11 @@ class Backends:
         if name not in self._made and (values := self._resolve(name, ())) is not None:
             self._made[name] = Backend(name=name, **values)
             self._misreads(self._made[name])
+            if values["model_env"] and not values["model_variable"]:
+                hint = "say which variable of JSON settings takes the model, or use model_flag"
+                self._reader.report.warn(
+                    ("backend", name, "model_env"), "does nothing without model_variable", hint
+                )
         return self._made.get(name)
 
     def made(self) -> tuple[Backend, ...]:

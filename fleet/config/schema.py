@@ -244,6 +244,11 @@ def variable(value: str) -> str:
     return "" if fine else f'"{value}" cannot be the name of an environment variable'
 
 
+def variables(value: tuple[str, ...]) -> str:
+    """Names of environment variables."""
+    return next((fault for word in value if (fault := variable(word or " "))), "")
+
+
 def assignments(value: tuple[tuple[str, str], ...]) -> str:
     """Variables and what they are set to."""
     return next((fault for word, _ in value if (fault := variable(word or " "))), "")

@@ -64,6 +64,7 @@ class AgentSeen:
     posted: tuple[tuple[str, Posted], ...] = ()  # by message id: what became of those that were
     transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
     last_words: str = ""  # the end of a dead pane's screen
+    ending: Reading | None = None  # and what a person must do about them, if they say so
     auth_failed: str = ""
     server_lost: bool = False
 

@@ -38,6 +38,7 @@ class Pattern:
     re: str
     region: str = "live"  # which part of the screen counts; the regions are defined by backends.screen
     unless: str = ""  # a second expression that, matching the same line, takes the verdict back
+    fix: str = ""  # in one sentence, what a person must do: trying again will not help
     fixture: str = ""  # the capture that proves it
     version: str = ""  # the CLI release it was seen in
 
@@ -90,6 +91,7 @@ class Backend:
     log_grace: float = 0.0
     connect_delay: float = 12.0
     model_env: bool = False
+    model_variable: str = ""  # for model_env: holds JSON settings, in which `model` is put
     preamble: str = ""
     resume_flag: str = "--resume '{id}'"
     model_flag: str = "--model '{model}'"
@@ -102,6 +104,7 @@ class Backend:
     server_key_env: str = ""  # the variable from which that server takes its password
     message_delivery: MessageDelivery = "keys"  # how words reach it once it runs
     env_pass: tuple[str, ...] = ()
+    nested_env: tuple[str, ...] = ()  # by which it would take itself for a part of another one
     env: tuple[tuple[str, str], ...] = ()
     inherits: str = ""
     signals: tuple[str, ...] = ()  # structured sources, most trusted first

@@ -17,9 +17,6 @@ NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
 # Set anew by the terminal and the shell of every pane: they are nobody's.
 PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
 
-# A CLI that finds these believes it runs inside another one, and refuses or misbehaves.
-NESTING_NAMES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "OPENCODE", "OPENCODE_PID")
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -37,17 +34,20 @@ def pick(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:
     }
 
 
-def unwanted(server_names: frozenset[str], held: Collection[str], passed: Iterable[str]) -> set[str]:
+def unwanted(
+    server_names: frozenset[str], held: Collection[str], passed: Iterable[str], nested: Collection[str]
+) -> set[str]:
     """Names the pane may have inherited and this agent must not see.
 
     Only what whoever starts it holds now is its own: a server may hold a key that its owner has given up.
-    What misleads a CLI is kept when env_pass names it to the letter, not by how its name begins.
+    A CLI that finds one of `nested` believes that it runs inside another one, and refuses or misbehaves: such
+    a name is kept when env_pass names it to the letter, not by how it begins.
     """
-    named = {n for n in passed if _matches(n, (*NEVER_NAMES, *NESTING_NAMES))}
-    kept = set(held).difference(NESTING_NAMES) | named
+    named = {n for n in passed if _matches(n, (*NEVER_NAMES, *nested))}
+    kept = set(held).difference(nested) | named
     ours = (*BASE_NAMES, *PANE_NAMES)
     inherited = {n for n in server_names if NAME.fullmatch(n) and not _matches(n, ours)}
-    return (inherited | {"TMUX", "TMUX_PANE", *NESTING_NAMES}) - kept
+    return (inherited | {"TMUX", "TMUX_PANE", *nested}) - kept
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -9,11 +9,13 @@ shown in the pane and kept in a file. In the end the script becomes the agent: t
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from fleet.core.foreign import as_object
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world import descriptors
 from fleet.world.env import BASE_NAMES, NAME, pick, unwanted
@@ -245,7 +247,8 @@ def _script(
         "AO_PYTHON": sys.executable,
     }
     given = {*env, *own_env}
-    hidden = sorted(n for n in unwanted(server_names, held, passed) if n not in given)
+    nested = {name for backend in fleet.backends for name in backend.nested_env}
+    hidden = sorted(n for n in unwanted(server_names, held, passed, nested) if n not in given)
     parts = [
         "#!/bin/sh",
         f"# {name}: written anew at each start. To run it by hand: sh {quote(f'launch-{session}.sh')}",
@@ -310,17 +313,12 @@ def pointer(path: str) -> str:
 
 
 def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]:
-    if not (backend.model_env and model):
+    """The model inside the JSON settings that a variable of the CLI holds."""
+    variable = backend.model_variable
+    if not (backend.model_env and variable and model):
         return {}
-    import json
-
-    variable = "OPENCODE_CONFIG_CONTENT"
-    own = {**dict(backend.env), **dict(agent.env)}.get(variable, "{}")
-    try:
-        content = json.loads(own)
-    except ValueError:
-        content = {}
-    return {variable: json.dumps({**(content if isinstance(content, dict) else {}), "model": model})}
+    own = {**dict(backend.env), **dict(agent.env)}.get(variable, "")
+    return {variable: json.dumps({**as_object(own), "model": model})}
 
 
 def _exports(env: Mapping[str, str]) -> list[str]:

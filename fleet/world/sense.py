@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from fleet.backends.screen import read
+from fleet.backends.screen import ending, read
 from fleet.backends.sources import reports
 from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.desired import Desire, Desired
@@ -30,6 +30,7 @@ MEASURED_S = 5.0  # an agent may well be quiet for less
 CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
 FURNITURE_S = 5.0  # and so is one that came with the agent
 LAST_WORDS = 1500
+NO_BACKEND = Backend("", "")  # of a service
 TWO_SECONDS = 2.0  # the list dates activity in whole seconds
 HEARSAY_S = 1800.0
 LAST_LINES = 10
@@ -48,6 +49,7 @@ class Eye:
     reading: Reading | None = None
     shown: tuple[Backend, str, int] | None = None  # what that was read from
     words: str = ""
+    ending: Reading | None = None
     proc: ProcView = UNMEASURED
     cpu: float = 0.0
     cpu_at: float = 0.0  # on the monotonic clock
@@ -227,17 +229,19 @@ class Senses:
     ) -> AgentSeen:
         lost = pane is None and 0.0 < memory.alive_since < lost_at
         if pane is None or pane.dead:
-            words = ""
+            words, said = "", None
             if pane is not None:
                 eye = self._eye(spec, pane)
                 if fresh is not None:
                     eye.words = fresh.rstrip()[-LAST_WORDS:] or " "
-                words = eye.words
+                    backend = NO_BACKEND if isinstance(spec, ServiceSpec) else fleet.backend_of(spec)
+                    eye.ending = ending(backend, eye.words)
+                words, said = eye.words, eye.ending
             left, of = self._survivors(spec, pane, memory, due=due), ""
             if left == 0 and pane is None and not memory.stopping:
                 left, of = self._unseen_survivors(memory)
             return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, left=of,
-                             wish=wish, last_words=words, server_lost=lost)  # fmt: skip
+                             wish=wish, last_words=words, ending=said, server_lost=lost)  # fmt: skip
         eye = self._eye(spec, pane)
         eye.swept = ""
         if isinstance(spec, ServiceSpec):

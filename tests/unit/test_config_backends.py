@@ -117,6 +117,13 @@ def test_a_shipped_profile_passes_every_check_that_a_users_table_must_pass(name)
     assert raw["bin"]
 
 
+def test_a_model_that_goes_nowhere_is_told():
+    lone = '[backend.mine]\nbin = "mine"\nmodel_env = true\n'
+    (warning,) = parse(HEAD + lone).warnings
+    assert "model_variable" in str(warning)
+    assert not parse(HEAD + lone + 'model_variable = "MINE"').warnings
+
+
 def test_a_damaged_profile_is_our_fault_and_is_said_so(tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "profile.toml").write_text("x = ")

@@ -145,11 +145,12 @@ def test_an_attach_template_gets_its_slots_and_flags(place, shell):
         server="http://127.0.0.1:1/$(x)",
         flags="--more",
         model_env=True,
+        model_variable="SETTINGS",
     )
     scene.compose["model"] = 'm"odel'
     seen = scene.run(shell)
     assert seen["argv"] == ["attach", "http://127.0.0.1:1/$(x)", "--dir", str(place / "work"), "--more"]
-    assert json.loads(seen["env"]["OPENCODE_CONFIG_CONTENT"]) == {"model": 'm"odel'}
+    assert json.loads(seen["env"]["SETTINGS"]) == {"model": 'm"odel'}
 
 
 def test_a_ping_backend_without_a_template_is_started_with_its_flags_and_no_prompt(place):
@@ -218,7 +219,8 @@ def test_no_kickoff_is_no_argument(place):
 @pytest.mark.parametrize("shell", SHELLS)
 def test_an_agent_sees_what_it_may_and_nothing_else(place, shell):
     """T12, T11, R133: the server's union, less what is not this agent's."""
-    scene = Scene(place, env_pass=("MY_KEY", "MY_PROXY_*", "CLAUDE_CODE_*"))
+    own = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+    scene = Scene(place, env_pass=("MY_KEY", "MY_PROXY_*", "CLAUDE_CODE_*"), nested_env=own)
     scene.inherited = {
         "MY_KEY": "1", "MY_PROXY_URL": "2", "OTHER_KEY": "3", "CLAUDECODE": "1", "TMUX": "t",
         "CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_USE_BEDROCK": "1",

@@ -13,7 +13,7 @@ import pytest
 
 from fleet.backends import profiles, selftest
 from fleet.backends.embed import SCREENS, embeddings
-from fleet.backends.screen import read
+from fleet.backends.screen import ending, read
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.seen import ScreenState
 
@@ -184,6 +184,28 @@ def test_an_unmatched_screen_of_a_profile_with_patterns_is_unknown():
 def test_a_bare_shell_prompt_is_a_shell_even_below_what_the_agent_left_behind(prompt):
     screen = capture("claude", "05-idle-fresh").rstrip("\n") + f"\n{prompt}\n"
     assert state("claude", screen) == "shell"
+
+
+@pytest.mark.parametrize(
+    ("backend", "words", "fix"),
+    [
+        ("demo", "sh: 1: mine: not found", "PATH"),
+        ("demo", "error: unknown option '--x'", "flags"),
+        ("codex", "Unknown model: gpt-9", "model"),
+        ("opencode", "error: not logged in", "log in"),
+        ("claude", "--x cannot be used with root/sudo privileges", "IS_SANDBOX"),
+        ("demo", "--x cannot be used with root/sudo privileges", ""),
+        ("claude", "Invalid key · Please run /login", "log in"),
+        ("demo", "Please run /login", ""),
+        ("claude", "No conversation found with session ID: x", ""),
+        ("claude", "Traceback ...", ""),
+    ],
+)
+def test_the_last_words_of_a_program_say_what_a_person_must_do(backend, words, fix):
+    """What any program may say is known of all; what one CLI says stands in its profile."""
+    said = ending(profile(backend), f"starting\n{words}\nPane is dead (status 1, now)")
+    assert (said is not None) == bool(fix)
+    assert said is None or (fix in said.fix and said.line == words)
 
 
 def test_a_dead_pane_tells_its_last_words():

@@ -13,31 +13,11 @@ from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory
 from fleet.core.rules.stopping import begin
+from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType
 
-NEVER = (
-    # what the dying program said, and what a person must do; a retry cannot mend any of these
-    (r"command not found|: not found\s*$", "install the program, or correct backend.bin or PATH"),
-    (
-        r"unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag",
-        "correct backend.flags",
-    ),
-    (
-        r"(?:unknown|invalid|unsupported) model|model\b.{0,80}\b(?:not found|does not exist)",
-        "correct the agent's model",
-    ),
-    (
-        r"cannot be used with root",
-        "run as another user, or set IS_SANDBOX=1 in the agent's env if this is a sandbox",
-    ),
-    (
-        r"invalid api key|authentication[_ ](?:failed|error)|not logged in|please run /login",
-        "log in or set the key",
-    ),
-)
 BAD_ID_TRIES = 2
-REFUSED_MODEL = "model"  # what a profile calls the pattern of a CLI that will not have the model
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
 
@@ -55,9 +35,9 @@ def fatal(case: Case) -> Verdict | None:
             "log in or set the key, then `reset`",
         )
     reading = case.seen.reading
-    if alive and reading is not None and reading.pattern == REFUSED_MODEL and memory.state_looks > 1:
-        fix = "correct the agent's model, then `reset`"
-        return _give_up(case, f"the model is refused: {reading.line}", fix)
+    shown = alive and reading is not None and reading.state is ScreenState.ERROR and reading.fix
+    if shown and reading is not None and memory.state_looks > 1:
+        return _give_up(case, f"it says: {reading.line}", f"{reading.fix}, then `reset`")
     if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
@@ -66,13 +46,8 @@ def fatal(case: Case) -> Verdict | None:
         )
     if pane.exit_code == 0:
         return None
-    for expression, fix in NEVER:
-        found = re.search(expression, case.seen.last_words, re.IGNORECASE | re.MULTILINE)
-        if found:
-            line = next(
-                (x for x in case.seen.last_words.splitlines() if found.group(0).strip() in x), found.group(0)
-            )
-            return _give_up(case, f"it said: {line.strip()[:160]}", fix)
+    if case.seen.ending is not None:
+        return _give_up(case, f"it said: {case.seen.ending.line[:160]}", case.seen.ending.fix)
     return None
 
 
