@@ -34,6 +34,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 if __name__ == "__main__":  # run by its path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -246,9 +248,6 @@ def explain_pip(told: str, wheels: str, lock: str) -> CannotBuild:
 
 def door_of(told: str) -> str:
     """The host:port that pip could not reach: the proxy's if there is one, else the index's, or ""."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies
-
     index = re.search(r"host='([^']+)', port=(\d+)", told)
     if proxy := getproxies().get("https", ""):
         at = urlsplit(proxy if "//" in proxy else f"//{proxy}")

@@ -8,6 +8,7 @@ those files into `fleet/shipped`, under the same paths.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -38,6 +39,4 @@ def spoken(text: str, suffix: str = SUFFIX) -> str:
     """A sentence for a person, with the commands under the names that they have here."""
     if suffix == ".py" or ".py" not in text:
         return text
-    import re
-
     return re.sub(_NAMED, rf"\1{suffix}", text)

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet import config
 from fleet.cli.main import GROUPS, LIBRARIES, verbs
 from fleet.cli.parser import parser_for
+from fleet.config import docs as config_docs
 from fleet.core import verbs_and_states
 from fleet.core.standing import Cause
 from fleet.core.state import EDGES, Detail, State
@@ -303,8 +303,8 @@ def documents() -> dict[str, str]:
         "verbs.md": verb_reference(),
         "verbs-and-states.md": verb_table(),
         "status.schema.json": json.dumps(status_schema(), indent=1) + "\n",
-        "config.md": config.reference(),
-        "agents.schema.json": json.dumps(config.json_schema(), indent=1) + "\n",
+        "config.md": config_docs.reference(),
+        "agents.schema.json": json.dumps(config_docs.json_schema(), indent=1) + "\n",
     }
 
 

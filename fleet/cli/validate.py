@@ -11,6 +11,7 @@ import argparse
 from fleet import bootstrap, config
 from fleet.cli.common import Io
 from fleet.cli.fleets import config_path
+from fleet.config import docs, plain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +24,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """0 when the file is right, 2 when it is not."""
     if args.explain is not None:
         if args.json:
-            io.json(config.facts(args.explain))
+            io.json(docs.facts(args.explain))
         else:
-            io.print(config.explain(args.explain))
+            io.print(docs.explain(args.explain))
         return 0
     path = config_path(args, io)
     try:
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 2
     if args.json:
         document = {"config": path, "valid": True, "errors": [], "warnings": list(fleet.warnings)}
-        io.json(document | ({"resolved": config.resolved(fleet)} if args.resolved else {}))
+        io.json(document | ({"resolved": plain.resolved(fleet)} if args.resolved else {}))
         return 0
     for warning in fleet.warnings:
         io.warn(warning)
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         bootstrap.enter(["tomli_w"])
         import tomli_w
 
-        io.write(tomli_w.dumps(config.resolved(fleet)))
+        io.write(tomli_w.dumps(plain.resolved(fleet)))
         return 0
     phases = len(fleet.loop.phases) if fleet.loop else 0
     io.print(f"{path}: fine: {len(fleet.agents)} agents, {len(fleet.services)} services, {phases} phases")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from typing import Any
 
@@ -199,9 +201,6 @@ def _json_key(key: Key) -> dict[str, Any]:
 
 def main() -> None:
     """Write the two generated documents into docs/ of the checkout that this file is part of."""
-    import json
-    import os
-
     docs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
     with open(os.path.join(docs, "config.md"), "w", encoding="utf-8") as file:
         file.write(reference())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,8 +154,6 @@ def _json_lines(text: str, path: str) -> dict[str, Any]:
 
 
 def _toml(text: str, path: str) -> dict[str, Any]:
-    import tomllib
-
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

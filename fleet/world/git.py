@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fleet.core.loop import Commit, GitView, History, TreeView
 from fleet.core.rules.gates import ancestors
 from fleet.core.rules.handoff import EMPTY
+from fleet.world.jobs import child_env
 from fleet.world.ports import Disk, FileStat
 
 FETCH_TIMEOUT_S = 60.0
@@ -77,8 +78,6 @@ def refs_command(repo: str, names: Sequence[str]) -> list[str]:
 
 def ask_now(repo: str, words: Sequence[str], _stamp: object = None) -> tuple[int | None, bytes]:
     """Ask git and wait for it, not for long: for a verb."""
-    from fleet.world.jobs import child_env
-
     env = {**child_env(os.environ), **ENV}
     try:
         done = subprocess.run(

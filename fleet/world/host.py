@@ -10,8 +10,13 @@ from fleet.core.model import Fleet
 from fleet.core.seen import Listing, Proc
 from fleet.journal.locks import Held, WatchdogLock, start_of, watchdog_holder
 from fleet.world import descriptors
+from fleet.world.clients import control_clients
 from fleet.world.descriptors import Allowance
+from fleet.world.listener import guests, server_at
 from fleet.world.ports import Server, Unavailable
+from fleet.world.server import server_of
+from fleet.world.tmux import TmuxServer, require_tmux, resolve_socket
+from fleet.world.waker import nudge
 
 
 class Lead(Protocol):
@@ -96,28 +101,18 @@ class RealHost:
         return WatchdogLock(self._state_dir)
 
     def nudge(self) -> None:
-        from fleet.world.waker import nudge
-
         nudge(self._state_dir)
 
     def require_tmux(self) -> None:
-        from fleet.world.tmux import require_tmux
-
         require_tmux()
 
     def server(self) -> Server:
-        from fleet.world.server import server_of
-
         return server_of(self._fleet)
 
     def socket(self) -> str:
-        from fleet.world.tmux import resolve_socket
-
         return resolve_socket(self._fleet.tmux_socket)
 
     def users_listing(self) -> Listing:
-        from fleet.world.tmux import TmuxServer
-
         theirs = TmuxServer("default", self._state_dir, self._fleet.project_id, self._fleet.log_dir)
         try:
             return theirs.listing()
@@ -125,18 +120,12 @@ class RealHost:
             return Listing(None)
 
     def clients(self) -> tuple[Proc, ...]:
-        from fleet.world.clients import control_clients
-
         return control_clients(self._fleet.project_id)
 
     def server_process(self, path: str) -> Proc | None:
-        from fleet.world.listener import server_at
-
         return server_at(path)
 
     def guests(self, server: Proc, runs: set[str]) -> tuple[Proc, ...]:
-        from fleet.world.listener import guests
-
         return guests(server, runs)
 
     def limit(self, pid: int) -> Allowance:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fleet.core.foreign import as_object
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.world import descriptors
+from fleet.world.clone import clone_command
 from fleet.world.env import BASE_NAMES, NAME, pick, unwanted
 from fleet.world.shell import fill, quote
 
@@ -144,8 +146,6 @@ def _clone(fleet: Fleet, agent: AgentSpec) -> str:
     """`up` clones before it starts anybody; a start without it makes the clone here, where nobody waits."""
     if not agent.clone:
         return ""
-    from fleet.world.clone import clone_command
-
     command = " ".join(quote(word) for word in clone_command(fleet, agent))
     return f"[ -e {quote(agent.dir)} ] || {command} || exit 72"
 
@@ -192,8 +192,6 @@ def compose_watchdog(
 
 def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str:
     """Why this agent can never start as the machine is now, with the fix; "" when it may."""
-    import shutil  # only a start needs it
-
     backend = fleet.backend_of(agent)
     if not os.path.isdir(agent.dir) and (os.path.lexists(agent.dir) or not agent.clone):
         return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"

@@ -13,7 +13,11 @@ from fleet.config import ConfigError, parse
 from fleet.config.source import text_of
 from fleet.core.model import Fleet
 from fleet.core.standing import Cause, Ground, cause, changed
+from fleet.journal.locks import watchdog_holder
+from fleet.world.files import RealDisk
 from fleet.world.lastgood import RECORD, Record, folder, ground_of, place, read_own, recall, recorded_in
+from fleet.world.ports import Unavailable
+from fleet.world.server import server_of
 
 STALE_S = 86400.0  # a record whose project is gone is kept that long
 _LOG_DIR = re.compile(r"""^[ \t]*(?:defaults\.)?log_dir[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
@@ -121,10 +125,6 @@ def fleet_of(record: Record) -> Fleet:
 
 def alive(ground: Ground) -> bool:
     """Does anything of it run? What cannot be seen is not gone."""
-    from fleet.journal.locks import watchdog_holder
-    from fleet.world.ports import Unavailable
-    from fleet.world.server import server_of
-
     if watchdog_holder(os.path.join(ground.log_dir, "state")) is not None:
         return True
     try:
@@ -138,8 +138,6 @@ def alive(ground: Ground) -> bool:
 
 def keep(fleet: Fleet, text: str) -> None:
     """This declaration was taken in. What cannot be kept in one place is kept in the other."""
-    from fleet.world.files import RealDisk
-
     ground, disk = ground_of(fleet), RealDisk()
     body = {key: getattr(ground, key) for key in Ground.__slots__}
     data = json.dumps({**body, "text": text, "at": round(time.time(), 3)}).encode()

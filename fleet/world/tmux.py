@@ -18,7 +18,7 @@ from functools import cached_property
 from fleet import umask
 from fleet.core.result import Result
 from fleet.core.words import Outcome
-from fleet.world import descriptors, tmux_rows, tmux_text
+from fleet.world import descriptors, packages, tmux_rows, tmux_text
 from fleet.world.env import base_env
 from fleet.world.logs import begin
 from fleet.world.ports import Launch, Unavailable
@@ -206,8 +206,6 @@ def _outcome(session: str, *, done: bool, there: set[str], complaint: str) -> Re
 
 def not_installed() -> Unavailable:
     """What to say where there is no tmux: the one line that installs all that is missing."""
-    from fleet.world import packages
-
     return Unavailable(f"tmux is not installed; {packages.advice(packages.TMUX)}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 
@@ -43,9 +45,6 @@ def _steps(path: str) -> Iterator[Step]:
 
 def _group_of_one(gid: int, uid: int) -> bool:
     """Whether this is the private group of that user: of the same name, with no other member."""
-    import grp
-    import pwd
-
     try:
         user, group = pwd.getpwuid(uid), grp.getgrgid(gid)
     except KeyError:

@@ -241,7 +241,7 @@ print(*sorted({{m.split(".")[0] for m in set(sys.modules) - before}}))
         [sys.executable, "-c", program], cwd=ROOT, env=environ, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    loaded = {m for m in done.stdout.split() if not m.startswith("_sysconfigdata")}  # Python's own, by platform
+    loaded = {m for m in done.stdout.split() if not m.startswith("_sysconfigdata")}  # Python's own
     assert loaded - sys.stdlib_module_names == {"agents", "fleet"}
 
 
