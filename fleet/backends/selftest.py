@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from fleet import engine
 from fleet.backends import profiles
-from fleet.backends.embed import SCREENS, embeddings
+from fleet.backends.embed import drawers, embeddings
 from fleet.backends.screen import read
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
@@ -106,7 +106,7 @@ def run(verbose: bool = False) -> list[Trial]:  # noqa: FBT001, FBT002  the runn
         backend = profiles.load(cli)
         corpus = list(captures(cli))
         results += [check(backend, capture) for capture in corpus]
-        if cli in SCREENS:
+        if cli in drawers():
             rows = list(_embedded(backend, corpus))
             wrong = [row for row in rows if not row.ok]
             all_fine = Trial(
@@ -131,15 +131,15 @@ def banners(backend: Backend, corpus: list[Capture]) -> list[str]:
     return sorted({reading.line.lstrip("⎿●⏺■✻·⬝ ") for reading in readings if reading.line})
 
 
-_CLAUDE_LIKE = Backend(
-    "claude-like",
+_PLAIN = Backend(
+    "plain",
     "x",
     active_re=r"esc to interrupt|Running tool",
     limit_re=r"usage limit|limit reached|reached your .*limit",
     fatal_re=r"redacted_thinking|cannot be modified",
 )
-_FOOTER_LIKE = Backend(
-    "footer-like",
+_FOOTED = Backend(
+    "footed",
     "x",
     active_re=r"esc interrupt|thinking",
     limit_re=r"usage limit|limit reached",
@@ -149,15 +149,15 @@ _FILL = "\n".join(f"line {n}" for n in range(20))
 
 # The contract's three regexes: what an agents.toml without a profile may rely on.
 CONTRACT: tuple[tuple[str, Backend, str, str], ...] = (
-    ("nothing to see is idle", _CLAUDE_LIKE, "a finished answer\n> \n", "idle"),
-    ("an active line is work", _CLAUDE_LIKE, "thinking\n  esc to interrupt\n", "working"),
-    ("a limit near the bottom", _CLAUDE_LIKE, f"{_FILL}\nlimit reached · resets 3pm\n> ", "limited"),
-    ("a limit far above", _CLAUDE_LIKE, f"limit reached · resets 3pm\n{_FILL}\n> ", "idle"),
-    ("a limit while active", _CLAUDE_LIKE, "limit reached · resets 3pm\nesc to interrupt", "working"),
-    ("a fatal text near the bottom", _CLAUDE_LIKE, "blocks cannot be modified\n> ", "wedged"),
-    ("a fatal text far above", _CLAUDE_LIKE, f"blocks cannot be modified\n{_FILL}\n> ", "idle"),
-    ("a footer that works", _FOOTER_LIKE, f"{_FILL}\n\n  box\n  esc interrupt\n", "working"),
-    ("old activity above a still footer", _FOOTER_LIKE, f"esc interrupt\n{_FILL}\n  box\n  ready\n", "idle"),
+    ("nothing to see is idle", _PLAIN, "a finished answer\n> \n", "idle"),
+    ("an active line is work", _PLAIN, "thinking\n  esc to interrupt\n", "working"),
+    ("a limit near the bottom", _PLAIN, f"{_FILL}\nlimit reached · resets 3pm\n> ", "limited"),
+    ("a limit far above", _PLAIN, f"limit reached · resets 3pm\n{_FILL}\n> ", "idle"),
+    ("a limit while active", _PLAIN, "limit reached · resets 3pm\nesc to interrupt", "working"),
+    ("a fatal text near the bottom", _PLAIN, "blocks cannot be modified\n> ", "wedged"),
+    ("a fatal text far above", _PLAIN, f"blocks cannot be modified\n{_FILL}\n> ", "idle"),
+    ("a footer that works", _FOOTED, f"{_FILL}\n\n  box\n  esc interrupt\n", "working"),
+    ("old activity above a still footer", _FOOTED, f"esc interrupt\n{_FILL}\n  box\n  ready\n", "idle"),
 )
 
 

@@ -25,7 +25,7 @@ that does not exist is an error in `validate` and a warning elsewhere. Inline ta
 
 
 def explain(key: str) -> str:
-    """What a key or a section means: agent.wake.interval, backend.claude.bin, loop, or just interval."""
+    """What a key or a section means: agent.wake.interval, backend.NAME.bin, loop, or just interval."""
     keys, sections = _meant(key)
     return "\n\n".join([*map(_explain_key, keys), *map(_explain_section, sections)])
 

@@ -13,7 +13,8 @@ from fleet.core.times import instant
 
 AHEAD = 24 * 3600.0  # nobody waits longer on one line's word
 
-_MARKER = re.compile(r"^[\s●⏺•✦*_`-]*WAITING-UNTIL:[\s*_`]*(?P<when>.*)$")
+_BULLETS = r"\u2022\u23fa\u25a0-\u25ff\u2700-\u275a"  # dots, shapes and dingbats, but no prompt
+_MARKER = re.compile(rf"^[\s{_BULLETS}*_`-]*WAITING-UNTIL:[\s*_`]*(?P<when>.*)$")
 _TIME = r"\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?"
 _ISO = re.compile(rf"\d{{4}}-?\d\d-?\d\d(?:[T ]{_TIME})?(?![\w:])")
 

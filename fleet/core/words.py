@@ -54,7 +54,6 @@ class Witness(StrEnum):
     HOOK = "hook"
     REGISTRY = "registry"
     TRANSCRIPT = "transcript"
-    ROLLOUT = "rollout"
     NOTIFY = "notify"
     SERVER = "server"
     OPERATOR = "operator"  # of a window that a person has ended

@@ -89,7 +89,7 @@ ACTIONS: dict[str, Action] = {
         {"text": "what to say before it", "wake": "false: go on only when a message comes"},
     ),
     "title": Action(showing.do_title, "text", '{ title = "building" }'),
-    "name": Action(doing.do_name, "text", '{ name = "claude" }'),
+    "name": Action(doing.do_name, "text", '{ name = "my-cli" }'),
     "footer": Action(
         showing.do_footer,
         "lines, or true",

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fleet.backends.scripted import records
 from fleet.scripted import children, effects
 from fleet.scripted.ends import Ended, set_name
 
@@ -76,12 +77,12 @@ def do_commit(agent: Agent, subject: str, step: Step) -> None:
 def do_usage(agent: Agent, tokens: int, step: Step) -> None:
     """Append a usage record to a transcript.
 
-    It goes to AO_TRANSCRIPT, or where claude would put it when CLAUDE_CONFIG_DIR is set, else nowhere.
+    It goes to AO_TRANSCRIPT, or where the reader that the profile names looks for it, else nowhere.
     """
-    path = effects.transcript_path(str(step.get("transcript", "")), agent.conversation)
+    path = records.transcript_path(str(step.get("transcript", "")), agent.conversation)
     if path:
         effects.put(
-            path, effects.usage_line(agent.conversation, agent.slots["model"], int(tokens), step), append=True
+            path, records.usage_line(agent.conversation, agent.slots["model"], int(tokens), step), append=True
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -150,41 +149,3 @@ class CommitWatch:
                 self.subject = subject
                 return True
         return False
-
-
-def transcript_path(given: str, conversation: str) -> str:
-    """Where usage records go: the file given, AO_TRANSCRIPT, or claude's layout where that is configured."""
-    if given or os.environ.get("AO_TRANSCRIPT"):
-        return given or os.environ["AO_TRANSCRIPT"]
-    base = os.environ.get("CLAUDE_CONFIG_DIR")
-    if not base:
-        return ""
-    folder = re.sub(r"[^A-Za-z0-9]", "-", os.getcwd())
-    return os.path.join(base, "projects", folder, f"{conversation}.jsonl")
-
-
-def usage_line(conversation: str, model: str, tokens: int, step: dict[str, Any]) -> str:
-    """One assistant record with its usage, as claude writes it, as often as asked for."""
-    unique = f"{os.getpid():x}{time.time_ns():x}"
-    record = {
-        "type": "assistant",
-        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-        + f".{time.time_ns() // 10**6 % 1000:03d}Z",
-        "sessionId": conversation,
-        "cwd": os.getcwd(),
-        "uuid": unique,
-        "requestId": f"req_{unique}",
-        "message": {
-            "id": f"msg_{unique}",
-            "role": "assistant",
-            "model": model,
-            "content": [{"type": "text", "text": str(step.get("text", "scripted"))}],
-            "usage": {
-                "input_tokens": tokens,
-                "output_tokens": int(step.get("output", 0)),
-                "cache_creation_input_tokens": int(step.get("cache_write", 0)),
-                "cache_read_input_tokens": int(step.get("cache_read", 0)),
-            },
-        },
-    }
-    return "\n".join([json.dumps(record)] * int(step.get("repeat", 1)))

@@ -48,7 +48,7 @@ def test_the_same_number_again_changes_nothing():
     assert (verdict.memory, verdict.events) == (None, ())
 
 
-@pytest.mark.parametrize(("source", "moved"), [(Witness.SCREEN, True), (Witness.ROLLOUT, False)])
+@pytest.mark.parametrize(("source", "moved"), [(Witness.SCREEN, True), (Witness.TRANSCRIPT, False)])
 def test_a_later_banner_moves_what_a_banner_named_and_not_what_a_source_did(source, moved):
     """A banner without a zone may be hours off."""
     look = seen(reading=banner(NOW.wall + 7200))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.backends import profiles, selftest
-from fleet.backends.embed import SCREENS, embeddings
+from fleet.backends.embed import drawers, embeddings
 from fleet.backends.screen import ending, read
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.seen import ScreenState
@@ -56,7 +56,7 @@ def fuzz(cli: str, count: int, seed: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("cli", SCREENS)
+@pytest.mark.parametrize("cli", drawers())
 def test_a_banner_in_words_output_turns_drafts_or_scrollback_never_limits_or_wedges(cli):
     """I6, quick: every width, wide glyphs, wrapped."""
     assert fuzz(cli, QUICK, seed=20261116) == []
@@ -64,7 +64,7 @@ def test_a_banner_in_words_output_turns_drafts_or_scrollback_never_limits_or_wed
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("cli", SCREENS)
+@pytest.mark.parametrize("cli", drawers())
 def test_ten_thousand_embedded_banners_never_limit_or_wedge(cli):
     """I6."""
     assert fuzz(cli, SLOW, seed=random.randrange(1 << 30)) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.backends.screen import read
+from fleet.backends.scripted import records
 from fleet.config.profiles import profile_values, shipped
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
@@ -353,9 +354,9 @@ def test_once_is_once_across_processes(tmp_path):
 def test_a_usage_record_looks_like_the_real_one(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     monkeypatch.delenv("AO_TRANSCRIPT", raising=False)
-    path = effects.transcript_path("", "abc")
+    path = records.transcript_path("", "abc")
     assert path.startswith(str(tmp_path / "projects"))
-    text = effects.usage_line("abc", "m", 5, {"output": 7, "cache_read": 9, "repeat": 2})
+    text = records.usage_line("abc", "m", 5, {"output": 7, "cache_read": 9, "repeat": 2})
     assert text.split("\n")[0] == text.split("\n")[1]
     assert '"output_tokens": 7' in text
 

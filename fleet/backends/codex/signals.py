@@ -84,9 +84,9 @@ def from_rollout(heading: Heading, data: bytes) -> list[Report]:
     resets: float | None = None
     for kind, payload, at in _events(data):
         if kind == "session_meta":
-            said.append(Report(ReportKind.SESSION, at, Witness.ROLLOUT, str(payload.get("id") or "")))
+            said.append(Report(ReportKind.SESSION, at, Witness.TRANSCRIPT, str(payload.get("id") or "")))
         elif kind == "turn_context" and payload.get("model"):
-            said.append(Report(ReportKind.MODEL, at, Witness.ROLLOUT, text=str(payload["model"])))
+            said.append(Report(ReportKind.MODEL, at, Witness.TRANSCRIPT, text=str(payload["model"])))
         elif kind == "event_msg":
             resets = _resets(payload) or resets
             said += _from_event(heading, payload, at, resets)
@@ -97,27 +97,23 @@ def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: f
     error = event.get("error")
     match event.get("type"):
         case "task_started" | "turn_started":
-            return [Report(ReportKind.TURN_BEGAN, at, Witness.ROLLOUT)]
+            return [Report(ReportKind.TURN_BEGAN, at, Witness.TRANSCRIPT)]
         case "task_complete" | "turn_complete" if not error:
-            ended = [Report(ReportKind.TURN_ENDED, at, Witness.ROLLOUT)]
-            answered = (
-                [Report(ReportKind.ANSWERED, at, Witness.ROLLOUT)] if event.get("last_agent_message") else []
-            )
-            return ended + answered
+            ended = [Report(ReportKind.TURN_ENDED, at, Witness.TRANSCRIPT)]
+            answered = Report(ReportKind.ANSWERED, at, Witness.TRANSCRIPT)
+            return [*ended, answered] if event.get("last_agent_message") else ended
         case "turn_aborted":
-            return [Report(ReportKind.TURN_ENDED, at, Witness.ROLLOUT, text=str(event.get("reason") or ""))]
+            reason = str(event.get("reason") or "")
+            return [Report(ReportKind.TURN_ENDED, at, Witness.TRANSCRIPT, text=reason)]
         case "task_complete" | "turn_complete" | "error":
             words = str((error if isinstance(error, dict) else event).get("message") or "")
             return [_failure(heading, words, at, resets)]
         case "user_message":
-            return [
-                Report(
-                    ReportKind.PROMPT_TAKEN, at, Witness.ROLLOUT, text=str(event.get("message") or "")[:WORDS]
-                )
-            ]
+            words = str(event.get("message") or "")
+            return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, text=words[:WORDS])]
         case "item_completed" if (item := event.get("item") or {}).get("type") == "UserMessage":
             words = "\n".join(str(part.get("text", "")) for part in item.get("content") or [])
-            return [Report(ReportKind.PROMPT_TAKEN, at, Witness.ROLLOUT, text=words[:WORDS])]
+            return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, text=words[:WORDS])]
     return []
 
 
@@ -126,7 +122,7 @@ def _failure(heading: Heading, words: str, at: float, resets: float | None) -> R
     kind = KIND_OF_STATE.get(reading.state, ReportKind.TURN_FAILED)
     until = (resets or reading.until) if kind is ReportKind.LIMIT_HIT else None
     exact = kind is ReportKind.LIMIT_HIT and resets is not None
-    return Report(kind, at, Witness.ROLLOUT, until=until, text=words[:WORDS], exact=exact)
+    return Report(kind, at, Witness.TRANSCRIPT, until=until, text=words[:WORDS], exact=exact)
 
 
 def _resets(event: Mapping[str, Any]) -> float | None:

@@ -1,0 +1,1 @@
+"""The scripted agent: `fleet/scripted` is the program."""
