@@ -17,15 +17,14 @@ from fleet.core.actions import Start
 from fleet.core.budget import HOUR_S, fleet_allows
 from fleet.core.case import AgentSeen, Case, LoopState
 from fleet.core.decide import Judgement, judge, stumbled
-from fleet.core.desired import Want
+from fleet.core.desired import Desired, Want
 from fleet.core.loop import LoopPlan
-from fleet.core.memory import AgentMemory, Message, Moment
+from fleet.core.memory import AgentMemory, Moment
 from fleet.core.model import AgentSpec, Backend, Fleet
-from fleet.core.rules.outbox import queue
-from fleet.core.words import EventType, MessageKind
+from fleet.core.rules.outbox import advance
+from fleet.core.words import FINAL, EventType, MessageState
 from fleet.journal.events import Begun
 from fleet.world.ages import Ages
-from fleet.world.asks import Asks
 from fleet.world.board import Board
 from fleet.world.deeds import Deeds, Mind
 from fleet.world.ears import Ears
@@ -63,7 +62,7 @@ class Pulse:
 class Governor(Protocol):
     """The phase machine, seen from here."""
 
-    def turn(self, fleet: Fleet, *, alive: Iterable[str], taken: Iterable[str]) -> LoopPlan:
+    def turn(self, fleet: Fleet, *, alive: Iterable[str]) -> LoopPlan:
         """One look of its own, its durable steps carried out; what is left concerns the agents."""
 
 
@@ -107,7 +106,6 @@ class Watchdog:
         self.performer = Performer(self.world, self.house, self.records)
         self.ears = None if self.observe else Ears(self.world, self.house)
         self.senses = Senses(self.world, self.ears)
-        self.asks = Asks(self.world, self.house)
         self.mind.fleet = self.records.fleet()
         self.ages = Ages(self.world.clock, self.mind.fleet)
         self.board = Board(self.world, self.house)
@@ -117,7 +115,6 @@ class Watchdog:
             self.records,
             self.performer,
             self.senses,
-            self.asks,
             self.board,
             self.ages,
             self.trouble,
@@ -160,7 +157,8 @@ class Watchdog:
                 self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
         specs = self._specs(fleet)
-        self.trouble.guard("serving requests", lambda: self._serve_requests(fleet, now))
+        self._grant_amnesty(desired)
+        self.trouble.guard("taking messages in", self._take_in)
         heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self.mind.due(specs, now)
         self._learn_runs(specs)
@@ -173,7 +171,7 @@ class Watchdog:
         self.trouble.guard("ending pauses", lambda: self._end_pauses(look, now))
         self.trouble.guard("keeping logs", lambda: self._keep_logs(fleet, look))
         self.trouble.guard("noting conversations", lambda: self._learn(fleet))
-        self.trouble.guard("governing the loop", lambda: self._govern(fleet, look, now))
+        self.trouble.guard("governing the loop", lambda: self._govern(fleet, look))
         self.trouble.guard("counting tokens", lambda: self._count(fleet, now))
         self._reap(look, now)
         due |= self.mind.due(specs, now)
@@ -220,15 +218,30 @@ class Watchdog:
                 self._record(EventType.AGENT_UNPAUSED, name, "its pause was over")
                 self.mind.wakes[name] = 0.0
 
-    def _serve_requests(self, fleet: Fleet, now: Moment) -> None:
+    def _take_in(self) -> None:
+        """Messages that were put into the outbox, and those that are not wanted any more."""
         if self.observe:
             return
-        touched = self.asks.serve(fleet, self.mind.memories, now)
-        if self.asks.amnesty:
-            self.asks.amnesty = False
-            self.mind.fleet = replace(self.mind.fleet, heals=())
-        for name in touched:
-            self.mind.wakes[name] = 0.0
+        outbox, memories = self.house.outbox, self.mind.memories
+        for name, message in outbox.news():
+            memory = memories.get(name)
+            if memory is not None and message.status not in FINAL:
+                memories[name] = replace(memory, outbox=(*memory.outbox, message))
+                self.mind.wakes[name] = 0.0
+        for name, message_id in outbox.withdrawals():
+            memory = memories.get(name)
+            found = next((m for m in memory.outbox if m.id == message_id), None) if memory else None
+            if memory is not None and found is not None and found.status is MessageState.QUEUED:
+                gone = replace(found, status=MessageState.WITHDRAWN, why="its sender took it back")
+                memories[name] = advance(memory, gone)
+                outbox.save(name, memories[name].outbox, (gone,))
+                self._record(EventType.MESSAGE_WITHDRAWN, name, f"{message_id}: {gone.why}")
+            outbox.settle_withdrawal(name, message_id)
+
+    def _grant_amnesty(self, desired: Desired) -> None:
+        """The fleet's own budget of restarts is forgotten when the operator says so."""
+        if desired.amnesty != self.mind.fleet.amnesty:
+            self.mind.fleet = replace(self.mind.fleet, heals=(), amnesty=desired.amnesty)
 
     def _watch_server(self, look: Look, now: Moment) -> None:
         if look.blind:
@@ -248,8 +261,8 @@ class Watchdog:
         self.mind.fleet = changed
         self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
 
-    def _govern(self, fleet: Fleet, look: Look, now: Moment) -> None:
-        """Let the phase machine look, and carry its pings into the outboxes."""
+    def _govern(self, fleet: Fleet, look: Look) -> None:
+        """Let the phase machine look, and take its pings in."""
         if fleet.loop is None:
             self.mind.loop = LoopState()
             return
@@ -260,28 +273,14 @@ class Watchdog:
         if look.blind:
             return
         alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
-        plan = self.loop.turn(fleet, alive=alive, taken=self._taken())
+        plan = self.loop.turn(fleet, alive=alive)
         self.loop_plan = plan
         state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
         if state != self.mind.loop:
             self.mind.loop = state
             self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), 0.0))
-        for ping in plan.pings:
-            memory = self.mind.memories.get(ping.agent)
-            if memory is None:
-                continue
-            message = Message(
-                ping.id,
-                MessageKind.PING,
-                ping.text,
-                tail=ping.text[-24:],
-                queued=now.steady,
-                about=ping.about,
-                inbox=ping.inbox,
-                phase=ping.phase,
-            )
-            self.mind.memories[ping.agent] = queue(memory, message)
-            self.mind.wakes[ping.agent] = 0.0
+        if plan.pings:
+            self._take_in()
         if plan.task is not None:
             self._call_task(plan.task.agent, plan.task.token)
 
@@ -303,9 +302,6 @@ class Watchdog:
             fleet, self.mind.loop, limited=limited, steady=now.steady, wall=now.wall
         ):
             self._record(EventType.TOKENS_RECORDED, "", f"phase {record['phase']}")
-
-    def _taken(self) -> frozenset[str]:
-        return frozenset(m.id for memory in self.mind.memories.values() for m in memory.outbox)
 
     def _learn(self, fleet: Fleet) -> None:
         """Keep the conversation ids that the CLIs themselves told us: a restart resumes there."""

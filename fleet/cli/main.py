@@ -30,6 +30,7 @@ VERBS = {
     "unpause": ("pause", "take a pause back", "run"),
     "reset": ("reset", "forget restart tallies and fatal verdicts", "run"),
     "send": ("send", "type a message into agents", "run"),
+    "messages": ("messages", "list messages to agents and what became of them", "look"),
     "wait": ("wait", "block until agents reach a state", "run"),
     "phase": ("phase", "show, advance or set the phase of the loop", "run"),
     "gate": ("gate", "run the checks of a phase by hand", "run"),

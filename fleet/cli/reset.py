@@ -1,20 +1,22 @@
 """Forget tallies, limit window and fatal verdict of agents and services: they are tried again as if new.
 
-A watchdog that runs is asked, and its answer is what is reported: exit code 1 when it did not do it.
+A running watchdog does it at its next look; exit code 1 when it did not look in time.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from fleet.cli.ask import ask, pardon
 from fleet.cli.common import Fail, Io, seconds, session_of
 from fleet.cli.desk import desk_of
-from fleet.core.answers import RequestOutcome
+from fleet.core.desired import Desired
 from fleet.core.outline import WATCHDOG
-from fleet.core.words import RequestKind
+from fleet.world.operator import Operator
 
 ANSWER_S = 15.0  # a watchdog that looks answers within one look
+POLL_S = 0.05
+NOT_IN_TIME = "not_in_time"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Write the wish; where a watchdog runs, wait until it has heeded it."""
     desk = desk_of(io)
     fleet = desk.running(args, io, trust=True)
     for name in args.names:
@@ -36,21 +38,33 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator = desk.operator(fleet)
     operator.make_room()
     names = list(dict.fromkeys(args.names))
-    refused: dict[str, tuple[str, str]] = {}
-    if operator.host.holder() is None:
-        pardon(operator, names)
-    else:
-        for name, receipt in ask(operator, RequestKind.RESET, {n: {} for n in names}, args.timeout).items():
-            if not receipt.get("ok"):
-                outcome = receipt.get("facts", {}).get("outcome", str(RequestOutcome.FAILED))
-                refused[name] = outcome, str(receipt.get("text", ""))
-    done = [n for n in names if n not in refused]
+    wish = operator.pardon(names)
+    late = () if operator.host.holder() is None else _unheeded(operator, wish, names, args.timeout)
+    done = [n for n in names if n not in late]
+    why = f"the watchdog did not answer within {args.timeout:.0f} s; it is done when the watchdog looks again"
     if args.json:
-        rows = {n: {"outcome": outcome, "text": text} for n, (outcome, text) in refused.items()}
-        io.json({"ok": not refused, "reset": done, "refused": rows})
-        return 1 if refused else 0
+        rows = {n: {"outcome": NOT_IN_TIME, "text": why} for n in late}
+        io.json({"ok": not late, "reset": done, "refused": rows})
+        return 1 if late else 0
     if done:
         io.print(f"reset: {', '.join(done)}")
-    for name, (_, text) in refused.items():
-        io.error(f"{name} is not reset: {text}", hint="agents.py status")
-    return 1 if refused else 0
+    for name in late:
+        io.error(f"{name} is not reset: {why}", hint="agents.py status")
+    return 1 if late else 0
+
+
+def _unheeded(operator: Operator, wish: Desired, names: Sequence[str], timeout: float) -> tuple[str, ...]:
+    """Those whose memory does not show the wish in time."""
+    clock, fleet = operator.world.clock, operator.fleet
+    sessions = {s.name: s.session for s in fleet.members}
+    left = {n for n in names if n in wish.entries and n in sessions}
+    deadline = clock.mono() + timeout
+    while left:
+        for name in sorted(left):
+            if operator.records.agent(name, sessions[name]).resets == wish.entries[name].resets:
+                left.discard(name)
+        if clock.mono() >= deadline:
+            break
+        if left:
+            clock.sleep(POLL_S)
+    return tuple(n for n in names if n in left)

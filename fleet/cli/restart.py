@@ -11,7 +11,6 @@ import argparse
 
 from fleet import config
 from fleet.cli import up
-from fleet.cli.ask import pardon
 from fleet.cli.common import Io, seconds
 from fleet.cli.desk import desk_of
 from fleet.core.desired import Want
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     desk.keep(declared, text)
     names = [s.name for s in specs]
     with operator.holding(names, "restart", Want.UP):
-        pardon(operator, names, window=False)
+        operator.pardon(names, window=False)
         placeless = operator.without_phase(specs)
         sessions = {s.session for s in specs if s.name not in placeless}  # what cannot start is not stopped
         panes = [p for s, p in operator.panes().items() if s in sessions]

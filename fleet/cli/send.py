@@ -14,15 +14,16 @@ import argparse
 import shlex
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fleet.cli.ask import ask
 from fleet.cli.common import Fail, Io, seconds, session_of
+from fleet.cli.delivery import await_receipts, why_waiting
 from fleet.cli.desk import desk_of
-from fleet.core.words import RequestKind
-
-if TYPE_CHECKING:
-    from fleet.core.model import Fleet
+from fleet.core.memory import Message
+from fleet.core.model import Fleet
+from fleet.core.rules.outbox import admitted, tail_of
+from fleet.core.words import FINAL, EventType, MessageKind, MessageState
+from fleet.world.operator import Operator
 
 STDIN = "-"
 FORM = 'agents.py send NAME "TEXT" [NAME "TEXT" ...]'
@@ -37,12 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="to every agent that is up; then only TEXT is given"
     )
     parser.add_argument(
+        "--later", action="store_true", help="return at once with the id; `agents.py messages` shows the rest"
+    )
+    parser.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="S", help="how long to wait for the receipt"
     )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Put the messages down, then wait for their receipts unless --later is given."""
     desk = desk_of(io)
     fleet = desk.running(args, io, trust=True)
     operator = desk.operator(fleet)
@@ -55,16 +59,47 @@ def run(args: argparse.Namespace, io: Io) -> int:
         texts = pairs(args.words, {a.name for a in fleet.agents})
     texts = _read(texts)
     operator.make_room()
-    receipts: dict[str, dict[str, Any]] = {}
-    if not args.all:
-        gone = [n for n in texts if not desired.wants_up(n)]
-        live = operator.live(gone) if gone else {}
-        receipts = {
-            n: {"ok": False, "text": f"it is down; `agents.py up {n}` first"} for n in gone if n not in live
-        }
-    asked = {name: {"text": text} for name, text in texts.items() if name not in receipts}
-    receipts |= ask(operator, RequestKind.SEND, asked, args.timeout) if asked else {}
-    return _report(texts, receipts, io, as_json=args.json)
+    gone = [] if args.all else [n for n in texts if not desired.wants_up(n)]
+    live = operator.live(gone) if gone else {}
+    down = {n: _down(n) for n in gone if n not in live}
+    sent = {n: _sent(operator, n, text) for n, text in texts.items() if n not in down}
+    waiting = {n: m for n, m in sent.items() if m.status is MessageState.QUEUED}
+    if args.later:
+        operator.host.nudge()
+    elif waiting:
+        sent |= await_receipts(operator, waiting, args.timeout)
+    receipts = {n: _receipt(operator, n, m, args) for n, m in (down | sent).items()}
+    return _report({n: receipts[n] for n in texts}, io, args)
+
+
+def _sent(operator: Operator, name: str, text: str) -> Message:
+    """The message in the outbox, on record; one that its CLI cannot be given is FAILED and not put there."""
+    agent = operator.fleet.agent(name)
+    assert agent is not None, "checked before"
+    outbox, events = operator.house.outbox, operator.house.events
+    message = Message(outbox.new_id(), MessageKind.SEND, text, tail=tail_of(text))
+    message = admitted(message, operator.fleet.backend_of(agent))
+    if message.status is MessageState.FAILED:
+        events.record(EventType.MESSAGE_FAILED, agent=name, reason=f"send {message.id}: {message.why}")
+        return message
+    outbox.put(name, message)
+    events.record(EventType.MESSAGE_QUEUED, agent=name, reason=f"send {message.id}")
+    return message
+
+
+def _down(name: str) -> Message:
+    why = f"it is down; `agents.py up {name}` first"
+    return Message("", MessageKind.SEND, status=MessageState.FAILED, why=why)
+
+
+def _receipt(operator: Operator, name: str, message: Message, args: argparse.Namespace) -> dict[str, Any]:
+    fine = message.status is MessageState.CONFIRMED
+    text = message.why
+    if args.later and message.status is MessageState.QUEUED:
+        fine, text = True, f"agents.py messages {name} shows what becomes of it"
+    elif message.status not in FINAL or message.status is MessageState.WITHDRAWN:
+        text = f"not done within {args.timeout:.0f} s{why_waiting(operator, name)}"
+    return {"ok": fine, "id": message.id, "state": str(message.status), "text": text}
 
 
 def pairs(words: Sequence[str], agents: Collection[str]) -> dict[str, str]:
@@ -120,18 +155,18 @@ def _read(texts: dict[str, str]) -> dict[str, str]:
     return texts
 
 
-def _report(texts: Collection[str], receipts: dict[str, dict[str, Any]], io: Io, *, as_json: bool) -> int:
-    fine = bool(receipts) and all(r.get("ok") for r in receipts.values())
-    rows = {name: receipts[name] for name in texts}
-    if as_json:
-        said = {n: {"ok": r.get("ok"), "text": r.get("text")} for n, r in rows.items()}
-        io.json({"ok": fine, "receipts": said})
+def _report(rows: dict[str, dict[str, Any]], io: Io, args: argparse.Namespace) -> int:
+    fine = bool(rows) and all(r["ok"] for r in rows.values())
+    if args.json:
+        io.json({"ok": fine, "receipts": rows})
     elif not rows:
         io.error("nobody is up", hint="agents.py up")
     else:
-        for name, receipt in rows.items():
-            word = "delivered" if receipt.get("ok") else "NOT delivered"
-            io.print(f"{name}: {word}: {receipt.get('text', '')}")
+        for name, row in rows.items():
+            word = "delivered" if row["ok"] else "NOT delivered"
+            if row["ok"] and row["state"] == MessageState.QUEUED:
+                word = f"queued as {row['id']}"
+            io.print(f"{name}: {word}: {row['text']}")
     return 0 if fine else 1
 
 

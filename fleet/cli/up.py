@@ -18,7 +18,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fleet import __version__, config
-from fleet.cli.ask import pardon
 from fleet.cli.common import Fail, Io, seconds, session_of
 from fleet.cli.deputy import observer
 from fleet.cli.desk import desk_of
@@ -33,7 +32,6 @@ from fleet.core.verbs_and_states import Told
 from fleet.core.words import Outcome
 from fleet.journal.heartbeat import is_stale
 from fleet.world import descriptors
-from fleet.world.asks import forget
 from fleet.world.clone import CloneError, make_clone
 from fleet.world.launch import ARGUMENT_CAP
 from fleet.world.operator import watchdog_argv
@@ -274,7 +272,7 @@ def _start(
     """Who has no place to stand is wanted all the same: a watchdog tries again, by and by."""
     names = [s.name for s in specs]
     with operator.holding(names, "up", Want.UP, unpause=not bare):
-        pardon(operator, names, window=False, budget=bare)
+        operator.pardon(names, window=False, budget=bare)
         meant = [s for s in specs if s.name not in homeless and s.name not in left]
         results = operator.start(meant, "up", bare=bare)
     return results | {name: Result(Outcome.REFUSED, why) for name, why in homeless.items()}
@@ -344,15 +342,9 @@ def _is_up(results: dict[str, Result], spec: Spec) -> bool:
 
 
 def wait_ready(operator: Operator, specs: Sequence[Spec], timeout: float) -> dict[str, tuple[bool, str]]:
-    """Watch until each is ready, dead or out of time: name to (ready, what it is).
-
-    What was remembered against them is forgotten, as the watchdog was told to: an old verdict is no news.
-    """
+    """Watch until each is ready, dead or out of time: name to (ready, what it is)."""
     fleet, time_is = operator.fleet, operator.world.clock
     dog = observer(fleet, [s.name for s in specs], operator.world)
-    for spec in specs:
-        memory = dog.records.agent(spec.name, spec.session)
-        dog.mind.memories[spec.name] = forget(memory, dog.world.clock.wall(), window=False)
     states: dict[str, tuple[bool, str]] = {}
     deadline = time_is.mono() + timeout
     waiting = {s.name for s in specs}

@@ -33,6 +33,8 @@ class Wish:
     frozen: bool = False
     held_by: str = ""  # a verb at work on it right now
     until: float = 0.0  # wall: when its pause ends by itself; 0.0: never
+    tries: int = 0  # as in core/desired.py
+    resets: int = 0
 
 
 @dataclass(frozen=True, slots=True)

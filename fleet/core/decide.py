@@ -15,13 +15,14 @@ from fleet.core.case import Case, Verdict
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import ServiceSpec
+from fleet.core.pardon import pardon
 from fleet.core.remember import remember
 from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
 from fleet.core.rules.limits import limits, noted
-from fleet.core.rules.outbox import of_this_phase
+from fleet.core.rules.outbox import of_this_phase, receive
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
@@ -110,15 +111,21 @@ class Judgement:
 
 def judge(case: Case) -> Judgement:
     """Ask the rules in their order."""
+    memory, told_first = pardon(case)
+    if memory is not case.memory:
+        case = replace(case, memory=memory)
     case = weigh(case)
     memory, events = remember(case)
     if memory is not case.memory:
         case = replace(case, memory=memory)
-    told = list(events)
+    told = [*told_first, *events]
     memory, stale = of_this_phase(memory, case.loop.phase)
     if stale:
         case = replace(case, memory=memory)
         told += [(EventType.MESSAGE_WITHDRAWN, f"{m.id}: phase {m.phase} is over") for m in stale]
+    memory = receive(memory, case.now)
+    if memory is not case.memory:
+        case = replace(case, memory=memory)
     trace: list[tuple[str, str]] = []
     finished: list[Message] = []
     wakes: list[float] = []

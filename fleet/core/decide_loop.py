@@ -1,7 +1,7 @@
 """One look at the loop, one plan. Pure: what is seen and remembered goes in, what to do comes out.
 
-Memory is saved before the steps are carried out. Pings stay in memory until an outbox is known to hold
-them, so a crash between deciding and sending repeats the same ping under the same id.
+Pings are put into the outbox and memory is saved, in this order, before the steps are carried out. A crash in
+between decides the same again, and puts the same ping down under the same id.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) ->
     if loop is None:
         return LoopPlan(memory)
     draft = Draft(fleet, loop, seen, now, memory)
-    agents = {a.name for a in fleet.agents}
-    still = tuple(p for p in memory.unsent if p.id not in seen.taken and p.agent in agents)
-    draft.remember(unsent=still)
     place = locate(draft)
-    if place is not None:
-        draft.remember(unsent=tuple(p for p in still if p.phase in {"", place.id}))
     ended = place is not None and place.complete
     handoff(draft, quiet=ended)
     if place is not None:
@@ -45,7 +40,7 @@ def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) ->
         keep_runs=bool(place and place.keep_runs),
         steps=tuple(draft.steps),
         task=draft.task,
-        pings=draft.memory.unsent,
+        pings=tuple(draft.pings),
         notes=tuple(draft.notes),
         problems=tuple(draft.problems),
         stays=draft.held,

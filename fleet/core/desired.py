@@ -42,6 +42,8 @@ class Desire:
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
     until: float = 0.0  # wall: when a pause ends by itself; 0.0: never
+    tries: int = 0  # fresh tries: how often its tallies and verdicts were to be forgotten ...
+    resets: int = 0  # ... and its limit window with them
 
     def left_alone(self, wall: float) -> bool:
         """Is it paused or frozen at that time?"""
@@ -58,6 +60,7 @@ class Desired:
 
     generation: int
     entries: Mapping[str, Desire]
+    amnesty: int = 0  # how often the fleet's own budget of restarts was to be forgotten
 
     def wants_up(self, name: str) -> bool:
         """Whether the watchdog may bring it back."""
@@ -70,7 +73,18 @@ class Desired:
         for name in names:
             entry = replace(new.get(name, Desire(Want.UP)), **changes)
             new[name] = entry if entry.paused or entry.frozen else replace(entry, until=0.0)
-        return Desired(self.generation + 1, new)
+        return replace(self, generation=self.generation + 1, entries=new)
+
+    def pardon(self, names: Iterable[str], *, window: bool, budget: bool) -> Desired:
+        """A new generation in which these are to be tried as if they had never failed."""
+        new = dict(self.entries)
+        for name in names:
+            entry = new.get(name)
+            if entry is not None and window:
+                new[name] = replace(entry, resets=entry.resets + 1)
+            elif entry is not None:
+                new[name] = replace(entry, tries=entry.tries + 1)
+        return Desired(self.generation + 1, new, self.amnesty + budget)
 
     def pauses_over(self, wall: float) -> tuple[str, ...]:
         """Whose pause has ended by itself."""

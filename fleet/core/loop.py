@@ -145,7 +145,6 @@ class LoopSeen:
     gates: tuple[GateResult, ...] = ()
     jobs: frozenset[str] = frozenset()  # keys of children at work
     alive: tuple[str, ...] = ()  # loop agents that still run
-    taken: frozenset[str] = frozenset()  # ids of pings that an outbox holds or has held
     next_trouble: str = ""  # why the next phase's kickoffs cannot be built
     blind: tuple[str, ...] = ()
 
@@ -190,7 +189,6 @@ class LoopMemory:
     branch: str = ""
     tip: str = ""  # looked through up to here
     inboxes: tuple[InboxMemory, ...] = ()
-    unsent: tuple[Ping, ...] = ()  # decided, not yet known to be in an outbox
     told: tuple[str, ...] = ()  # gate failures already told
     fetch_at: float = 0.0  # wall: not before
     fetch_trouble: str = ""
@@ -331,6 +329,7 @@ class Draft:
     now: float  # wall
     memory: LoopMemory
     steps: list[Step] = field(default_factory=list)
+    pings: list[Ping] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     wakes: list[float] = field(default_factory=list)
@@ -354,5 +353,4 @@ class Draft:
     def ping(self, ping: Ping) -> None:
         """Send it. Of two on the same topic only the newer is worth it."""
         ping = replace(ping, phase=self.seen.place.id if self.seen.place else "")
-        others = (p for p in self.memory.unsent if p.topic != ping.topic)
-        self.remember(unsent=(*others, ping))
+        self.pings = [*(p for p in self.pings if p.topic != ping.topic), ping]

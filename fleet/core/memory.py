@@ -50,7 +50,7 @@ FOLDED_AT = 150  # characters
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to type, and how far it got. Long texts lie in a file; `tail` recognises them on screen."""
+    """Something to type, and how far it got. `tail` recognises a long text on the screen."""
 
     id: str
     kind: MessageKind
@@ -58,7 +58,9 @@ class Message:
     file: str = ""
     tail: str = ""
     status: MessageState = MessageState.QUEUED
-    queued: float = 0.0  # steady
+    asked: float = 0.0  # wall: when it was put into the outbox
+    ended: float = 0.0  # wall: when it came to its end
+    queued: float = 0.0  # steady: when the watchdog took it in; 0: not yet
     at: float = 0.0  # steady time of the last step
     at_wall: float = 0.0  # wall time of the paste: structured receipts must be younger
     enters: int = 0
@@ -72,6 +74,7 @@ class Message:
     phase: str = ""  # of a ping: the phase it was made for; it is not typed in another one
     clean: bool = False  # the composer was seen empty before it was typed
     clears: int = 0  # how often we tried to take our text back
+    long: bool = False  # its text stands in its document only
     idle: bool = False  # not while the agent works: what the CLI queues it would take for a command
 
     @property
@@ -82,7 +85,7 @@ class Message:
     @property
     def folds(self) -> bool:
         """Composers show a long or many-lined paste as a placeholder."""
-        return bool(self.file) or "\n" in self.text or len(self.text) > FOLDED_AT
+        return bool(self.file) or self.long or "\n" in self.text or len(self.text) > FOLDED_AT
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ class AgentMemory:
     flapping: float = 0.0  # steady: since when, 0 if not
     fatal: str = ""
     fix: str = ""
+    tries: int = 0  # the operator's fresh tries and resets that were heeded: see core/desired.py
+    resets: int = 0
     pardoned_at: float = 0.0  # wall: the newest `reset`; what a source said before it proves nothing either
     pardoned: str = ""  # run whose end a `reset` has forgiven: how it ended proves nothing any more
 
@@ -203,3 +208,4 @@ class FleetMemory:
     server_started: int = 0
     server_lost: float = 0.0  # steady
     heals: tuple[float, ...] = ()  # steady: unplanned starts of the last hour, the whole fleet
+    amnesty: int = 0  # how often the operator had these forgotten

@@ -80,6 +80,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     age = min(max(0.0, case.now.wall - max(born, pane.created)), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
     kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
+    owed = _kickoff(memory.run, pane.ref.run, steady)
     # begun after the end of its window, it is the probe itself, and its banner is a new one
     limit = memory.limit if memory.limit and memory.limit.until > case.now.wall else None
     return replace(
@@ -104,23 +105,17 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
         stopping=stopping,
         planned=False,
         afresh=False,
-        outbox=(*_kickoff(memory.run, pane.ref.run, steady), *kept),
+        outbox=kept if owed is None or owed.id in {m.id for m in kept} else (owed, *kept),
     )
 
 
-def _kickoff(run: Run | None, seen: str, steady: float) -> tuple[Message, ...]:
+def _kickoff(run: Run | None, seen: str, steady: float) -> Message | None:
     """A backend that takes its prompt by typing is still owed it."""
     if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
-        return ()
-    return (
-        Message(
-            f"kickoff-{run.id}",
-            MessageKind.KICKOFF,
-            file=run.kickoff,
-            tail=run.tail,
-            queued=steady,
-            run=run.id,
-        ),
+        return None
+    name = f"kickoff-{run.id}"
+    return Message(
+        name, MessageKind.KICKOFF, file=run.kickoff, tail=run.tail, queued=steady, run=run.id
     )
 
 

@@ -83,6 +83,8 @@ def escaped(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
 
 
+_MINUTE, _HOUR = 60, 3600
+
 # What secrets look like. A group `keep*` stays: it says what was taken out. Compiled at first use, because
 # most commands never need it.
 _SHAPES = r"""
@@ -233,3 +235,15 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without secrets: the given values in any encoding, and whatever looks like one. Idempotent."""
     redactor = Redactor(secrets)
     return redactor.feed(text) + redactor.close() if "\n" in text else redactor.line(text)
+
+
+def ago(seconds: float) -> str:
+    """A duration in at most five characters."""
+    s = max(0, int(seconds))
+    if s < _MINUTE:
+        return f"{s}s"
+    if s < _HOUR:
+        return f"{s // _MINUTE}m"
+    if s < 10 * _HOUR:
+        return f"{s // _HOUR}h{s % _HOUR // _MINUTE:02d}"
+    return f"{s // _HOUR}h" if s < 48 * _HOUR else f"{s // (24 * _HOUR)}d"

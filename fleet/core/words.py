@@ -17,13 +17,17 @@ class Outcome(StrEnum):
 
 
 class MessageState(StrEnum):
-    """How far a message got. Only the last two are final, only CONFIRMED is success."""
+    """How far a message got. Only the last three are final, only CONFIRMED is success."""
 
     QUEUED = "queued"
     TYPED = "typed"
     SUBMITTED = "submitted"
     CONFIRMED = "confirmed"
     FAILED = "failed"
+    WITHDRAWN = "withdrawn"  # it was never typed: not wanted, or not worth saying any more
+
+
+FINAL = frozenset({MessageState.CONFIRMED, MessageState.FAILED, MessageState.WITHDRAWN})
 
 
 class MessageKind(StrEnum):
@@ -57,15 +61,6 @@ class Witness(StrEnum):
     NOTIFY = "notify"
     SERVER = "server"
     OPERATOR = "operator"  # of a window that a person has ended
-
-
-class RequestKind(StrEnum):
-    """What a verb asks of the watchdog."""
-
-    SEND = "send"
-    WITHDRAW = "withdraw"  # a message that still waits
-    RESET = "reset"  # forget tallies, a FATAL verdict and the usage window
-    PARDON = "pardon"  # the same, with the usage window kept
 
 
 class StopStage(StrEnum):

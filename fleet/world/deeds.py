@@ -21,7 +21,6 @@ from fleet.core.rules.outbox import advance, tail_of
 from fleet.core.words import EventType, MessageState, Outcome
 from fleet.journal.store import StoreError
 from fleet.world.ages import Ages
-from fleet.world.asks import Asks
 from fleet.world.board import Board
 from fleet.world.perform import Order, Performer
 from fleet.world.records import Records
@@ -69,7 +68,6 @@ class Deeds:
     records: Records
     performer: Performer
     senses: Senses
-    asks: Asks
     board: Board
     ages: Ages
     trouble: Trouble
@@ -102,13 +100,13 @@ class Deeds:
 
     def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
         old = self.mind.memories[spec.name]
-        memory = self._with_tails(verdict.memory)
+        memory = self._with_tails(spec.name, verdict.memory)
         if memory is not verdict.memory:
             verdict = replace(verdict, memory=memory)
         self.mind.memories[spec.name] = memory
         try:
-            # receipts first: a message that is still in the outbox is only confirmed once more
-            self.asks.finished(verdict.finished)
+            # messages first: one that memory has forgotten is asked for once more, under the same id
+            self.house.outbox.save(spec.name, memory.outbox, verdict.finished)
             self.records.save(spec.name, spec.session, verdict.memory, now.steady)
             for kind, reason in verdict.events:
                 self.house.events.record(kind, agent=spec.name, reason=reason)
@@ -143,17 +141,17 @@ class Deeds:
         """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
         return self.ages.now().steady - now.steady > OLD_S
 
-    def _with_tails(self, memory: AgentMemory) -> AgentMemory:
+    def _with_tails(self, name: str, memory: AgentMemory) -> AgentMemory:
         """A text that lies in a file is known on the screen like any other: a long one by its end."""
         if not memory.outbox or all(m.tail or not m.file for m in memory.outbox):
             return memory
-        return replace(memory, outbox=tuple(self._with_tail(m) for m in memory.outbox))
+        return replace(memory, outbox=tuple(self._with_tail(name, m) for m in memory.outbox))
 
-    def _with_tail(self, message: Message) -> Message:
+    def _with_tail(self, name: str, message: Message) -> Message:
         if message.tail or not message.file:
             return message
         try:
-            text = self.performer.text_of(message)
+            text = self.performer.text_of(name, message)
         except OSError:
             return message
         return replace(message, tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
@@ -187,7 +185,7 @@ class Deeds:
                 back = replace(back, status=MessageState.FAILED)
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], back)
             if done.outcome is Outcome.IMPOSSIBLE:
-                self.asks.finished((back,))
+                self.house.outbox.save(spec.name, self.mind.memories[spec.name].outbox, (back,))
             self.mind.wakes[spec.name] = now.steady + 1.0
 
     def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:

@@ -1,8 +1,7 @@
 """The state directory as we last knew it, in memory: a `git clean -fdx` by an agent must not end a night.
 
 What the watchdog remembers by, and what the operator wants, is kept as it was last read or written: the small
-files of the directory itself, of agents/ and of runs/. Requests, receipts and signals are not: they are said
-once, and whoever left them may have taken them back.
+files of the directory itself, of agents/, runs/ and outbox/. Signals are not: they are said once.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fleet.world.speaker import Speaker
 from fleet.world.world import House
 
 LARGEST = 64 << 10  # a long kickoff is history once its agent runs
-PLACES = ("", "agents", "runs")
+PLACES = ("", "agents", "runs", "outbox")
 JOURNAL = ".jsonl"  # grows by appending: what was read of it is soon old
 
 

@@ -41,6 +41,7 @@ from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.rules.gates import TREE_JOB as WORKTREE_JOB
 from fleet.core.rules.gates import commit_of, job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
+from fleet.core.rules.outbox import of_ping
 from fleet.core.words import EventType
 from fleet.world import git
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
@@ -88,23 +89,19 @@ class LoopKeeper:
         self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
         self._tree_tip = ""
         self._at = 0  # the phase last seen
-        self._taken: set[str] = set()  # every ping known to have reached an outbox
         self.memory: LoopMemory | None = None
 
     # --- one turn -----------------------------------------------------------------------------------
 
-    def turn(self, fleet: Fleet, *, alive: Iterable[str], taken: Iterable[str]) -> LoopPlan:
-        """Look, decide, remember, act. The pings of the plan are the caller's to put into outboxes.
-
-        `alive`: loop agents that still run. `taken`: ids of pings that an outbox holds or has held.
-        """
+    def turn(self, fleet: Fleet, *, alive: Iterable[str]) -> LoopPlan:
+        """Look, decide, put pings into the outbox, remember, act. `alive`: loop agents that still run."""
         if fleet.loop is None:
             return LoopPlan(LoopMemory())
         memory = self.recall()
-        unsent = {p.id for p in memory.unsent}
-        self._taken = {i for i in (*self._taken, *taken) if i in unsent}
-        seen = self.look(fleet, fleet.loop, alive=alive, taken=self._taken)
+        seen = self.look(fleet, fleet.loop, alive=alive)
         plan = decide_loop(fleet, memory, seen, self._world.clock.wall())
+        for ping in plan.pings:  # before memory moves on: a crash in between puts the same ones down again
+            self._house.outbox.put(ping.agent, of_ping(ping))
         if plan.memory != memory:
             self._house.store.save("loop", to_plain(plan.memory))
             self.memory = plan.memory
@@ -137,9 +134,7 @@ class LoopKeeper:
 
     # --- looking ------------------------------------------------------------------------------------
 
-    def look(
-        self, fleet: Fleet, loop: Loop, *, alive: Iterable[str] = (), taken: Iterable[str] = ()
-    ) -> LoopSeen:
+    def look(self, fleet: Fleet, loop: Loop, *, alive: Iterable[str] = ()) -> LoopSeen:
         """One look. What cannot be read stands in `blind`."""
         self._collect(loop)
         blind: list[str] = []
@@ -163,7 +158,6 @@ class LoopKeeper:
             gates=self._results.read() if done and phase and phase.gates else (),
             jobs=self._jobs.keys() | self._unproved.keys(),
             alive=tuple(alive),
-            taken=frozenset(taken),
             next_trouble=phase_trouble(self._world.disk, fleet, loop, place.index + 1)
             if done and place
             else "",

@@ -16,7 +16,7 @@ from enum import StrEnum
 from fleet import engine
 from fleet.core.case import LoopState
 from fleet.core.descriptors import EXTRA, needed
-from fleet.core.desired import Hold, Want
+from fleet.core.desired import Desired, Hold, Want
 from fleet.core.memory import Run
 from fleet.core.model import AgentSpec, Fleet, ServiceSpec
 from fleet.core.outline import WATCHDOG
@@ -206,6 +206,12 @@ class Operator:
         finally:
             self.house.desired.update(lambda d: d.set(names, hold=None))
             self.host.nudge()  # what we did is to be seen now, not at the next look
+
+    def pardon(self, names: Sequence[str], *, window: bool = True, budget: bool = False) -> Desired:
+        """Have tallies and verdicts forgotten; with `window` limit windows too, with `budget` the fleet's."""
+        wish = self.house.desired.update(lambda d: d.pardon(names, window=window, budget=budget))
+        self.host.nudge()
+        return wish
 
     def freeze(self, names: Sequence[str]) -> dict[str, str]:
         """Hold these agents' processes where they are; name to why one runs on."""

@@ -344,7 +344,7 @@ class Performer:
         if message is None:
             return Result(Outcome.STALE, "the message is not in the outbox any more")
         try:
-            text = self.text_of(message)
+            text = self.text_of(action.agent, message)
         except OSError as error:
             return Result(Outcome.IMPOSSIBLE, f"{message.file}: {error.strerror}")
         given = prepared(text, action.rules)
@@ -370,7 +370,7 @@ class Performer:
         if message is None or run is None or run.id != action.ref.run or box is None:
             return Result(Outcome.STALE, "the message or the run is not there any more")
         try:
-            text = self.text_of(message)
+            text = self.text_of(action.agent, message)
         except OSError as error:
             return Result(Outcome.IMPOSSIBLE, f"{message.file}: {error.strerror}")
         name = box.name(message.id, message.at_wall)
@@ -391,8 +391,10 @@ class Performer:
         there = any(action.expects in {p.name, p.exe} for p in tree)
         return "" if there else f"{action.expects} is not in the pane any more"
 
-    def text_of(self, message: Message) -> str:
-        """The words of a message, from its file where they are not known yet."""
+    def text_of(self, agent: str, message: Message) -> str:
+        """The words of a message, from its document or its file where they are not known yet."""
+        if message.long:
+            return self.house.outbox.text_of(agent, message.id)
         if message.text or not message.file:
             return message.text
         return self.world.disk.read(message.file, 8 << 20).decode("utf-8", "replace").rstrip("\n")

@@ -1,4 +1,4 @@
-"""Memory on disk: one document an agent, one for the fleet, one plain record a run.
+"""Memory on disk: one document an agent, one for the fleet, one plain record a run. Messages have their own.
 
 Facts that the next look gives anyway (what the screen says, since when it is still) are not worth a
 durable write each time they change; they go along with the next one that is.
@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
+from fleet.core.rules.outbox import SAID
 from fleet.core.seen import ScreenState
 from fleet.world.ports import FileStat
 from fleet.world.world import House, World
@@ -40,9 +41,16 @@ class Records:
                 f"state/agents/{name}.json: {error}; starting from what is seen"
             )
             memory = AgentMemory()
+        outbox, ended = self._house.outbox.open_of(name), self._house.outbox.ended_of(name)
+        typed = sorted((m for m in (*ended, *outbox) if m.at), key=lambda m: m.at)
         # a stop in progress is decided anew from what is seen, never carried out from a record
         memory = replace(
-            memory, stopping=None, limit=self._limit(session) if memory.limit is None else memory.limit
+            memory,
+            stopping=None,
+            limit=self._limit(session) if memory.limit is None else memory.limit,
+            outbox=outbox,
+            typed=tuple(m.at for m in typed),
+            said=tuple(m.text or m.tail for m in typed)[-SAID:],
         )
         self._saved[name] = (memory, _lasting(memory))
         return memory
@@ -66,7 +74,8 @@ class Records:
                 return
         if (saved.limit if saved else None) != memory.limit:
             self._save_limit(session, memory.limit)
-        self._house.store.save(f"agents/{name}", to_plain(replace(memory, stopping=None)))
+        kept = replace(memory, stopping=None, outbox=(), typed=(), said=())
+        self._house.store.save(f"agents/{name}", to_plain(kept))
         self._saved[name], self._saved_at[name] = (memory, lasting), steady
 
     def _save_limit(self, session: str, limit: Limit | None) -> None:
@@ -115,10 +124,11 @@ class Records:
         self._world.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
 
 
+_IN_OUTBOX = ("outbox", "typed", "said")  # follows from the documents of its messages
 _VOLATILE = frozenset(
     {
         "quiet_since", "content", "still_since", "activity", "state", "state_since", "state_looks",
-        "shell_since", "detail", "since", "limit_hint", "stopping",
+        "shell_since", "detail", "since", "limit_hint", "stopping", *_IN_OUTBOX,
     }
 )  # fmt: skip
 _lasting = attrgetter(*(f.name for f in fields(AgentMemory) if f.name not in _VOLATILE))

@@ -11,7 +11,7 @@ from fleet.core.model import AgentSpec, Fleet
 from fleet.core.text import secret_values
 from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
-from fleet.journal.requests import Requests
+from fleet.journal.outbox import Outbox
 from fleet.journal.store import Store
 from fleet.world.host import Host
 from fleet.world.logs import LogKeeper
@@ -72,7 +72,7 @@ class House:
         secrets = secret_values(world.environ)
         self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick, secrets)
         self.desired = DesiredFile(world.disk, self.store, world.lock)
-        self.requests = Requests(world.disk, self.state_dir, wall)
+        self.outbox = Outbox(world.disk, self.state_dir, wall)
 
     def path(self, name: str) -> str:
         """A file of the state directory."""

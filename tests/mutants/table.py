@@ -471,14 +471,14 @@ MUTANTS = (
     ),
     Mutant(
         "a send that nobody serves without a watchdog",
-        "fleet/cli/ask.py",
+        "fleet/cli/delivery.py",
         "            clock.sleep(min(self._dog.tick(), 0.2))\n",
         "            clock.sleep(0.2)\n",
         f"{VERBS}::test_send_without_a_watchdog_is_one_for_that_long",
     ),
     Mutant(
         "a reset that keeps the verdict",
-        "fleet/world/asks.py",
+        "fleet/core/pardon.py",
         'retry_at=0.0, fatal="", fix="",',
         "retry_at=0.0,",
         f"{VERBS}::test_reset_forgives_one_that_was_given_up",

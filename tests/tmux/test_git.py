@@ -105,7 +105,7 @@ class Watcher:
         self.keeper = LoopKeeper(world, self.house, self.jobs)
 
     def look(self) -> LoopPlan:
-        plan = self.keeper.turn(self.fleet, alive=(), taken=tuple(self.told))
+        plan = self.keeper.turn(self.fleet, alive=())
         for ping in plan.pings:
             self.told.setdefault(ping.id, ping)
         return plan

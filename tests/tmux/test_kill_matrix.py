@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet.core.words import RequestKind
-from fleet.journal.requests import Requests
+from fleet.core.memory import Message
+from fleet.core.rules.outbox import tail_of
+from fleet.core.words import MessageKind
+from fleet.journal.outbox import Outbox
 from fleet.world import procfs
 from fleet.world.files import RealDisk
 from fleet.world.waker import nudge
@@ -99,7 +101,8 @@ class Matrix:
     def ask(self, name: str, text: str) -> None:
         """As `send` does, without waiting: it may be the last thing this watchdog does."""
         state = self.project.log_dir / "state"
-        Requests(RealDisk(), str(state), time.time).submit(RequestKind.SEND, name, {"text": text})
+        outbox = Outbox(RealDisk(), str(state), time.time)
+        outbox.put(name, Message(outbox.new_id(), MessageKind.SEND, text, tail=tail_of(text)))
         nudge(str(state))
 
     def sound(self, point: str) -> None:

@@ -22,7 +22,7 @@ from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import AgentSpec, Backend, Fleet
 from fleet.core.table import render
 from fleet.core.text import escaped
-from fleet.journal import locks, requests, store
+from fleet.journal import locks, outbox, store
 from fleet.world import packages, ports, terminal, tmux_words
 from tests.programs import COMMON, need
 
@@ -240,7 +240,7 @@ def test_closed_streams_and_odd_locales_are_survived():
         ),
         (SystemExit(3), 3, ""),
         (locks.LockError("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
-        (requests.RequestsFull("too many: wait"), 1, "error: too many: wait\n"),
+        (outbox.OutboxFull("too many: wait"), 1, "error: too many: wait\n"),
         (store.StoreError("too new: update"), 1, "error: too new: update\n"),
         (ports.Unavailable("no tmux: install it"), 1, "error: no tmux: install it\n"),
         (bootstrap.CannotBuild("no network: wait"), 1, "error: no network: wait\n"),

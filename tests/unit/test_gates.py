@@ -99,7 +99,7 @@ def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
     assert A[:12] in ping.text
     assert "it said so" not in ping.text, "the gate's words stay in the log"
     assert "gate 1 of 2 (run) failed" in plan.state
-    again = run([TESTS, CLEAN], result(TESTS, ok=False), memory=plan.memory, taken=frozenset({ping.id}))
+    again = run([TESTS, CLEAN], result(TESTS, ok=False), memory=plan.memory)
     assert again.pings == ()
     assert not [n for n in again.notes if n.type == "gate.failed"]
 
@@ -107,7 +107,7 @@ def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
 def test_a_new_commit_is_judged_anew_and_told_anew():
     told = run([TESTS], result(TESTS, ok=False))
     moved = change(STILL, head=B, tree=TreeView(B, at=NOW))
-    memory = change(told.memory, unsent=())
+    memory = told.memory
     (step,) = steps(run([TESTS], result(TESTS, ok=False), git=moved, memory=memory), RunGate)
     assert step.key == B
     plan = run([TESTS], result(TESTS, ok=False), result(TESTS, ok=False, key=B), git=moved, memory=memory)
@@ -137,9 +137,7 @@ def test_a_failed_clean_is_looked_at_again_because_no_commit_names_it():
     plan = run([CLEAN], result(CLEAN, ok=False, at=NOW - 6))
     assert steps(plan, RunGate)
     assert len(plan.pings) == 1
-    again = run(
-        [CLEAN], result(CLEAN, ok=False, at=NOW - 6), memory=plan.memory, taken=frozenset({plan.pings[0].id})
-    )
+    again = run([CLEAN], result(CLEAN, ok=False, at=NOW - 6), memory=plan.memory)
     assert not again.pings, "looked at again is not told again"
     assert not steps(run([TESTS], result(TESTS, ok=False, at=NOW - 6)), RunGate), "a command's answer stands"
 
@@ -373,7 +371,7 @@ def test_a_phase_without_gates_costs_no_look():
 def test_a_failure_is_told_once_a_commit_whatever_the_work_tree_does():
     first = run([TESTS], result(TESTS, ok=False))
     git = change(STILL, tree=DIRTY)
-    memory = change(first.memory, unsent=())
+    memory = first.memory
     second = run([TESTS], result(TESTS, ok=False, key=DIRTY.key), git=git, memory=memory)
     assert not second.pings
 

@@ -46,8 +46,8 @@ def test_what_is_still_there_is_not_touched_and_what_is_large_elsewhere_or_said_
     disk.write(str(tmp_path / "state" / "small"), b"ours")
     disk.write(str(tmp_path / "state" / "large"), b"x" * (LARGEST + 1))
     disk.write(str(tmp_path / "beside"), b"elsewhere")
-    disk.make_dir(str(tmp_path / "state" / "requests"))
-    disk.write(str(tmp_path / "state" / "requests" / "1.json"), b"said once, and taken back by who said it")
+    disk.make_dir(str(tmp_path / "state" / "signals"))
+    disk.write(str(tmp_path / "state" / "signals" / "1.json"), b"said once")
     disk.write(str(tmp_path / "state" / "events.jsonl"), b"old")
     (tmp_path / "state" / "small").write_bytes(b"a verb's, newer")
     assert disk.restore() == 0

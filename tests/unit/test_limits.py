@@ -13,12 +13,12 @@ from fleet.core.evidence import DEALT, EARLY, OWN, dealt_with, weigh
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Backend
+from fleet.core.pardon import forget
 from fleet.core.remember import remember
 from fleet.core.rules.limits import HORIZON_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
 from fleet.core.rules.outbox import PROBE
 from fleet.core.seen import Report, ReportKind, ScreenState
 from fleet.core.words import Witness
-from fleet.world.asks import forget
 from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, message, reading, seen
 
 S, W = Stage, Why

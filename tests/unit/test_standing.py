@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from fleet.core.answers import RequestOutcome, admitted, refusal
 from fleet.core.standing import KEYS, Cause, Ground, cause, changed
-from fleet.core.words import RequestKind
 from fleet.world.clients import is_control_client
 
 HERE = Ground("/p/agents.toml", "p-", "/p/.ao", "ao-p", "1")
@@ -48,28 +45,6 @@ def test_a_file_that_is_as_recorded_costs_no_look_at_tmux():
 def test_what_says_where_a_fleet_lives_is_compared(key):
     assert changed(HERE, replace(HERE, **{key: "other"})) == (key,)
     assert changed(HERE, MOVED) == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "agent", "service", "expected"),
-    [
-        ("send", True, False, RequestOutcome.DONE),
-        ("send", False, True, RequestOutcome.NOT_AN_AGENT),
-        ("send", False, False, RequestOutcome.NO_SUCH_NAME),
-        ("withdraw", False, True, RequestOutcome.NOT_AN_AGENT),
-        ("reset", True, False, RequestOutcome.DONE),
-        ("reset", False, True, RequestOutcome.DONE),
-        ("reset", False, False, RequestOutcome.NO_SUCH_NAME),
-        ("dance", True, False, RequestOutcome.UNKNOWN_REQUEST),
-    ],
-)
-def test_who_may_be_asked_for_what(kind, agent, service, expected):
-    outcome = admitted(kind, agent=agent, service=service)
-    assert outcome is expected
-    assert outcome is RequestOutcome.DONE or {kind, "name"} & set(
-        re.findall(r"\w+", refusal(outcome, kind, "name"))
-    )
-    assert kind in set(RequestKind) or outcome is RequestOutcome.UNKNOWN_REQUEST
 
 
 OURS = "tmux -L ao-p -u -N -C new-session -A -f no-output,ignore-size -s ao-anchor-1 cat"

@@ -9,17 +9,19 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.desired import NOTHING, Desire, Desired, Hold, Want
-from fleet.core.words import RequestKind
+from fleet.core.memory import Message
+from fleet.core.words import FINAL, MessageKind, MessageState
 from fleet.journal import store as store_module
 from fleet.journal.desired import DesiredFile
 from fleet.journal.locks import state_lock
-from fleet.journal.requests import RECEIPTS_MAX, Requests, RequestsFull
+from fleet.journal.outbox import Outbox, OutboxFull
 from fleet.journal.store import Store, StoreError
 from fleet.world.files import RealDisk
 from tests.programs import need
@@ -456,49 +458,108 @@ def test_every_change_is_made_on_what_is_there_and_seen_by_others(tmp_path):
     assert not two.changed()
 
 
-def test_a_request_is_answered_once_and_leaves_a_receipt():
-    requests = Requests(MemoryDisk(), DIR, lambda: 50.0)
-    first = requests.submit(RequestKind.RESET, "a")
-    second = requests.submit(RequestKind.SEND, "b", {"text": "hello"})
-    assert requests.receipt(first) is None
-    assert {r.id: (r.kind, r.agent, r.args) for r in requests.pending()} == {
-        first: ("reset", "a", {}),
-        second: ("send", "b", {"text": "hello"}),
-    }
-    requests.answer(first, ok=True, text="paused", generation=3)
-    assert requests.receipt(first) == {"ok": True, "text": "paused", "at": 50.0, "facts": {"generation": 3}}
-    assert [r.id for r in requests.pending()] == [second]
+def outbox_of(disk=None, wall=lambda: 50.0):
+    return Outbox(disk or MemoryDisk(), DIR, wall)
 
 
-def test_a_request_that_cannot_be_read_is_answered_so():
+def message(name, text="hello", **more):
+    return Message(name, MessageKind.SEND, text, **more)
+
+
+def test_a_message_is_one_document_from_the_wish_to_the_receipt():
     disk = MemoryDisk()
-    requests = Requests(disk, DIR, lambda: 50.0)
-    disk._put("/s/requests/00-bad.json", b"{")
-    assert requests.pending() == ()
-    assert requests.receipt("00-bad")["ok"] is False
-    assert requests.pending() == ()
+    verb, watchdog = outbox_of(disk), outbox_of(disk)
+    verb.put("a", message("1"))
+    assert [(agent, m.text, m.status) for agent, m in watchdog.news()] == [("a", "hello", "queued")]
+    assert watchdog.news() == []
+    (waiting,) = watchdog.open_of("a")
+    typed = replace(waiting, status=MessageState.TYPED, queued=7.0)
+    watchdog.save("a", (typed,))
+    assert verb.read("a", "1").status is MessageState.TYPED
+    watchdog.save("a", (), (replace(typed, status=MessageState.CONFIRMED, why="it left"),))
+    assert (verb.read("a", "1").why, verb.read("a", "1").ended) == ("it left", 50.0)
+    after = outbox_of(disk)
+    assert (after.open_of("a"), [m.id for m in after.ended_of("a")]) == ((), ["1"])
 
 
-def test_requests_and_receipts_are_bounded(monkeypatch):
-    monkeypatch.setattr("fleet.journal.requests.PENDING_MAX", 3)
+def test_putting_a_message_down_twice_changes_nothing():
+    disk = MemoryDisk()
+    outbox = outbox_of(disk)
+    outbox.put("a", message("claim-1"))
+    outbox.save("a", (), (replace(outbox.news()[0][1], status=MessageState.CONFIRMED),))
+    outbox_of(disk).put("a", message("claim-1"))
+    assert [m.status for _, m in outbox_of(disk).listed()] == ["confirmed"]
+
+
+def test_when_it_was_taken_in_is_not_worth_a_write():
+    disk = MemoryDisk()
+    outbox = outbox_of(disk)
+    outbox.put("a", message("1"))
+    (waiting,) = outbox.open_of("a")
+    disk.fail_at, disk.sticky = 1, True
+    outbox.save("a", (replace(waiting, queued=9.0),))
+    with pytest.raises(OSError, match="No space"):
+        outbox.save("a", (replace(waiting, queued=9.0, status=MessageState.TYPED),))
+
+
+def test_what_a_newer_message_replaced_is_withdrawn():
+    outbox = outbox_of()
+    outbox.put("a", message("1"))
+    outbox.put("b", message("2"))
+    outbox.news()
+    outbox.save("a", (message("3"),))
+    assert {(agent, m.id, str(m.status)) for agent, m in outbox.listed()} == {
+        ("a", "1", "withdrawn"), ("a", "3", "queued"), ("b", "2", "queued"),
+    }  # fmt: skip
+
+
+def test_a_withdrawal_is_named_until_it_is_settled():
+    disk = MemoryDisk()
+    verb, watchdog = outbox_of(disk), outbox_of(disk)
+    verb.put("a", message("00-1"))
+    verb.withdraw("a", "00-1")
+    assert list(watchdog.withdrawals()) == [("a", "00-1")]
+    assert [m.id for _, m in watchdog.news()] == ["00-1"]
+    watchdog.settle_withdrawal("a", "00-1")
+    assert list(watchdog.withdrawals()) == []
+
+
+@pytest.mark.parametrize("bad", [b"{", b"[]", b"{}", b'{"id": 3}', b"[" * 100_000])
+def test_a_document_that_cannot_be_read_is_answered_so(bad):
+    disk = MemoryDisk()
+    disk._put("/s/outbox/a.00-bad.json", bad)
+    outbox = outbox_of(disk)
+    assert outbox.news() == []
+    assert "could not be read" in outbox.read("a", "00-bad").why
+    assert outbox.news() == []
+
+
+def test_open_messages_and_receipts_are_bounded(monkeypatch):
+    monkeypatch.setattr("fleet.journal.outbox.OPEN_MAX", 3)
+    monkeypatch.setattr("fleet.journal.outbox.FINAL_MAX", 20)
     clock = [1e6]
-    requests = Requests(MemoryDisk(), DIR, lambda: clock[0])
-    for _ in range(RECEIPTS_MAX + 20):
+    outbox = outbox_of(wall=lambda: clock[0])
+    for number in range(30):
         clock[0] += 1
-        requests.answer(requests.submit(RequestKind.RESET, "a"), ok=True)
-    assert len(requests._ids(requests.answered)) == RECEIPTS_MAX
+        outbox.save("a", (), (message(str(number), status=MessageState.CONFIRMED),))
+    assert [m.id for _, m in outbox.listed()] == [str(n) for n in range(10, 30)]
+    for number in range(3):
+        outbox.put("a", message(f"open{number}"))
+    with pytest.raises(OutboxFull, match="watchdog"):
+        outbox.put("a", message("one too many"))
     clock[0] += 100_000
-    requests.answer(requests.submit(RequestKind.RESET, "a"), ok=True)
-    assert len(requests._ids(requests.answered)) == 1
-    for _ in range(3):
-        requests.submit(RequestKind.RESET, "a")
-    with pytest.raises(RequestsFull, match="watchdog"):
-        requests.submit(RequestKind.RESET, "a")
+    outbox.save("b", (), (message("new", status=MessageState.CONFIRMED),))
+    assert [m.id for _, m in outbox.listed() if m.status in FINAL] == ["new"]
 
 
-def test_a_request_that_nobody_could_read_back_is_not_left():
-    requests = Requests(MemoryDisk(), DIR, lambda: 1.0)
-    requests.submit(RequestKind.SEND, "a", {"text": "x" * 900_000})
-    with pytest.raises(RequestsFull, match="less than 1024 KiB"):
-        requests.submit(RequestKind.SEND, "a", {"text": "x" * 1_100_000})
-    assert [len(asked.args["text"]) for asked in requests.pending()] == [900_000]
+def test_a_long_text_stays_in_its_document_and_one_that_could_not_be_read_back_is_not_left():
+    disk = MemoryDisk()
+    outbox = outbox_of(disk)
+    outbox.put("a", message("1", "x" * 900_000, tail="xxx"))
+    with pytest.raises(OutboxFull, match="less than 1024 KiB"):
+        outbox.put("a", message("2", "x" * 1_100_000))
+    ((_, taken),) = outbox_of(disk).news()
+    assert (taken.text, taken.long, taken.folds) == ("", True, True)
+    (waiting,) = outbox.open_of("a")
+    outbox.save("a", (replace(waiting, status=MessageState.TYPED),))
+    assert len(outbox.text_of("a", "1")) == len(outbox_of(disk).read("a", "1").text) == 900_000

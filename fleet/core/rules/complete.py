@@ -19,7 +19,7 @@ def complete(draft: Draft) -> None:
     loop, seen, now = draft.loop, draft.seen, draft.now
     total = len(loop.phases)
     draft.state = f"complete: {total} of {total} phases"
-    draft.remember(unsent=(), told=())
+    draft.remember(told=())
     cancel_others(draft, "")
     if not seen.marker:
         since = draft.memory.ending if 0 < draft.memory.ending <= now else now

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
+from fleet.core.loop import Ping
 from fleet.core.memory import AgentMemory, Message, Moment
-from fleet.core.words import MessageKind, MessageState
+from fleet.core.model import Backend
+from fleet.core.wording import prepared
+from fleet.core.words import FINAL, MessageKind, MessageState, Witness
 
 # What the watchdog composes itself: only the newest on its topic is worth typing, and not too many an hour.
 OWN = frozenset(
@@ -31,9 +35,52 @@ def queue(memory: AgentMemory, message: Message) -> AgentMemory:
 
 def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     """The outbox with this message brought up to date; a final one leaves it."""
-    final = message.status in {MessageState.CONFIRMED, MessageState.FAILED}
     kept = [message if m.id == message.id else m for m in memory.outbox]
-    return replace(memory, outbox=tuple(m for m in kept if not (final and m.id == message.id)))
+    return replace(memory, outbox=tuple(m for m in kept if m.status not in FINAL))
+
+
+def admitted(message: Message, backend: Backend) -> Message:
+    """An operator's words as its CLI can be given them: with what that needs, or FAILED with the reason."""
+    # what goes to a server needs none of the rules for typing, unless it is typed after all
+    given = prepared(message.text, backend.texts if backend.message_delivery == "keys" else ())
+    if given.refused:
+        return replace(message, status=MessageState.FAILED, why=given.refused)
+    return replace(message, idle=given.idle)
+
+
+def receive(memory: AgentMemory, now: Moment) -> AgentMemory:
+    """Take in what was put into the outbox since the last look."""
+    for message in memory.outbox:
+        if message.queued:
+            continue
+        memory = replace(memory, outbox=tuple(m for m in memory.outbox if m.id != message.id))
+        if message.kind is MessageKind.SEND and message.status is MessageState.QUEUED:
+            memory = _tried_by_operator(memory, now)
+        memory = queue(memory, replace(message, queued=now.steady))
+    return memory
+
+
+def _tried_by_operator(memory: AgentMemory, now: Moment) -> AgentMemory:
+    """After the end of a window an operator says: go on. What they say is its probe."""
+    limit = memory.limit
+    if limit is None or limit.until > now.wall:
+        return memory
+    tried = replace(limit, probed=now.steady, probes=limit.probes + 1, source=Witness.OPERATOR)
+    return replace(memory, limit=tried)
+
+
+def of_ping(ping: Ping) -> Message:
+    """The message that carries it. Its id follows from the event's: putting it down twice is harmless."""
+    short = hashlib.sha256(ping.id.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return Message(
+        f"{ping.about}-{short}",
+        MessageKind.PING,
+        ping.text,
+        tail=ping.text[-TAIL:],
+        about=ping.about,
+        inbox=ping.inbox,
+        phase=ping.phase,
+    )
 
 
 def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory:

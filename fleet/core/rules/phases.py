@@ -15,7 +15,7 @@ from dataclasses import replace
 from fleet.core.loop import Draft, Move, Note, Place, StatusView
 from fleet.core.model import Loop
 from fleet.core.rules.gates import gates, still_so
-from fleet.core.words import EventType, PingAbout
+from fleet.core.words import EventType
 
 SETTLE_S = 1.0  # a status file must stay the same for this long, or one signal interval if shorter
 
@@ -163,9 +163,6 @@ def _step(draft: Draft, place: Place, status: StatusView, ratchets: tuple[tuple[
     reason = f"phase {place.id} is done, {to.id or 'the end'} is next"
     note = Note(EventType.PHASE_ADVANCED, reason, (("phase", place.id), ("to", to.id), *evidence))
     draft.steps.append(Move(place, to, note))
-    draft.remember(
-        unsent=tuple(p for p in draft.memory.unsent if p.about is not PingAbout.GATE)
-    )  # they pass now
     draft.wakes.append(draft.now)
 
 

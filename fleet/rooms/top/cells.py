@@ -13,7 +13,7 @@ from typing import Any
 
 from fleet import engine
 from fleet.core.state import Detail, State
-from fleet.core.text import one_line
+from fleet.core.text import ago, one_line
 
 Row = Mapping[str, Any]
 
@@ -70,7 +70,6 @@ COLUMNS = (
     Column("why", 0),  # takes what is left
 )
 WHY_LEAST = 24
-MINUTE, HOUR, DAY = 60, 3600, 86_400
 GAP = 2
 
 
@@ -222,18 +221,6 @@ def event_style(kind: str) -> str:
     if word in {"advanced", "completed", "passed", "healed", "recovered", "ready", "resumed", "founded"}:
         return "good"
     return "warm" if word in {"limited", "stalled", "held", "asked", "unknown"} else "calm"
-
-
-def ago(seconds: float) -> str:
-    """A duration in at most five characters."""
-    s = max(0, int(seconds))
-    if s < MINUTE:
-        return f"{s}s"
-    if s < HOUR:
-        return f"{s // MINUTE}m"
-    if s < 10 * HOUR:
-        return f"{s // HOUR}h{s % HOUR // MINUTE:02d}"
-    return f"{s // HOUR}h" if s < 2 * DAY else f"{s // DAY}d"
 
 
 def count(number: int | None) -> str:
