@@ -107,9 +107,7 @@ class Performer:
         if not ready:
             return {}
         self.world.point("start.begun")
-        self.house.events.begin(
-            [Begun("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready]
-        )
+        self.house.events.begin([Begun("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready])
         self.world.point("start.remove")
         old = [r.order.replace for r in ready if r.order.replace is not None]
         said: dict[str, Result] = {}

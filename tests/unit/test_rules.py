@@ -9,17 +9,18 @@ import pytest
 
 from fleet.backends import profiles
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
-from fleet.core.case import LoopState, ProcView, Wish
+from fleet.core.case import AgentSeen, LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
-from fleet.core.memory import Stopping
+from fleet.core.memory import Limit, Stopping
 from fleet.core.model import Wake
+from fleet.core.pardon import pardon
 from fleet.core.rules.asking import asking
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
 from fleet.core.rules.limits import limits, noted
-from fleet.core.rules.outbox import advance, queue
+from fleet.core.rules.outbox import advance, of_this_phase, queue, receive
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
@@ -1117,6 +1118,60 @@ def test_people_are_never_coalesced():
 
 def test_a_final_message_leaves_the_outbox():
     assert not advance(WAITING, replace(message(), status=MessageState.FAILED)).outbox
+
+
+def test_a_ping_of_another_phase_is_withdrawn_before_it_is_typed():
+    ping = replace(message("ping", about=PingAbout.CLAIM), phase="p1")
+    memory = replace(READY, outbox=(ping, replace(ping, id="typed", status=MessageState.TYPED)))
+    kept, stale = of_this_phase(memory, "p2")
+    assert ([m.id for m in kept.outbox], [m.id for m in stale]) == (["typed"], [ping.id])
+    assert of_this_phase(memory, "p1") == of_this_phase(memory, "") == (memory, ())
+
+
+def test_what_was_put_into_the_outbox_is_taken_in_once():
+    new = replace(message(), queued=0.0)
+    memory = receive(replace(READY, outbox=(new,)), NOW)
+    assert [m.queued for m in memory.outbox] == [NOW.steady]
+    assert receive(memory, replace(NOW, steady=NOW.steady + 9)) is memory
+
+
+def test_a_newer_ping_that_was_put_down_replaces_one_that_waits():
+    old, new = (replace(message("ping", about=PingAbout.CLAIM), id=i) for i in ("old", "new"))
+    memory = receive(replace(READY, outbox=(old, replace(new, queued=0.0))), NOW)
+    assert [m.id for m in memory.outbox] == ["new"]
+
+
+@pytest.mark.parametrize(("ends", "probed"), [(-1.0, True), (60.0, False)])
+def test_what_an_operator_says_after_a_window_is_its_probe(ends, probed):
+    limit = Limit(NOW.wall - 900, NOW.wall + ends)
+    memory = receive(replace(READY, limit=limit, outbox=(replace(message(), queued=0.0),)), NOW)
+    assert bool(memory.limit.probed) is probed
+    assert (memory.limit.source == "operator") is probed
+
+
+WINDOW = Limit(0.0, NOW.wall + 900)
+CONDEMNED = replace(READY, deaths=(1.0, 2.0), fatal="no such model", fix="x", limit=WINDOW)
+
+
+def test_a_fresh_try_forgets_tallies_once_and_keeps_the_window():
+    wish = Wish(Want.UP, tries=3)
+    after, news = pardon(case(CONDEMNED, seen=seen(wish=wish)))
+    assert (after.deaths, after.fatal, after.tries) == ((), "", 3)
+    assert after.limit.until == CONDEMNED.limit.until
+    assert [kind for kind, _ in news] == ["agent.reset"]
+    assert pardon(case(after, seen=seen(wish=wish))) == (after, ())
+    assert pardon(case(READY, seen=seen(wish=wish)))[1] == (), "nothing was forgotten: no news"
+
+
+def test_a_reset_ends_the_window_too():
+    after, news = pardon(case(CONDEMNED, seen=seen(wish=Wish(Want.UP, resets=1))))
+    assert (after.limit.until, after.fatal, after.resets) == (NOW.wall, "", 1)
+    assert news
+
+
+def test_whom_we_could_not_look_at_is_not_pardoned_by_what_we_do_not_know():
+    blind = AgentSeen(blind="tmux does not answer")
+    assert pardon(case(replace(CONDEMNED, tries=3), seen=blind)) == (replace(CONDEMNED, tries=3), ())
 
 
 # --- the whole -------------------------------------------------------------------------------------
