@@ -216,7 +216,7 @@ def _parsed(words: str, today: date, asked: Asked) -> tuple[list[date] | None, t
                 except (ValueError, OverflowError, Warning, TypeError, ArithmeticError):
                     raise Unreadable("no such day or time is known") from None
         if len(found) > 1:
-            raise Unreadable("day, month and year can be told apart in more than one way")
+            raise Unreadable("day, month and year can be read in more than one way")
         readings.append(found.pop())
     one, other = readings
     if one.tzinfo is not None:

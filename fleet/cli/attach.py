@@ -1,12 +1,14 @@
-"""Open an agent's terminal. Detach as in any tmux: C-b d. With -r you can only look.
+"""Open an agent's terminal.
 
-Works from inside another tmux too: on the same server the client switches, otherwise the fleet's
-terminal opens inside yours.
+Detach as in any tmux: C-b d. Works inside another tmux: on the same server the client switches,
+otherwise the agent's terminal opens inside yours.
 
-With --all every agent is shown in a tile of its own, read-only: arrows choose, z zooms, n is the next
-window, q leaves. With --write what you type reaches the chosen agent, and the keys follow C-b: C-b z, C-b n,
-C-b d. The agents' windows keep their size. The view is on a tmux server of its own, which ends when you
-leave.
+With --all every agent is shown in a tile, read-only: arrows choose, z zooms, n is the next window,
+q leaves. With --write what you type reaches the chosen agent, and the keys follow C-b: C-b z, C-b
+n, C-b d. The agents' windows keep their size. The view is on a tmux server of its own, which ends
+when you leave.
+
+Example: agents.py attach builder
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from fleet.world.tmux import not_installed
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session, and how."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="an agent, a service or watchdog")
-    parser.add_argument("-a", "--all", action="store_true", help="every agent, in tiles")
-    parser.add_argument("-w", "--write", action="store_true", help="with --all: type into the chosen one")
-    parser.add_argument("-r", "--read-only", action="store_true", help="look, do not touch")
+    parser.add_argument("-a", "--all", action="store_true", help="show every agent, in tiles")
+    parser.add_argument("-w", "--write", action="store_true", help="with --all: type into the chosen agent")
+    parser.add_argument("-r", "--read-only", action="store_true", help="open the terminal read-only")
     parser.add_argument("--print", action="store_true", help="print the command instead of running it")
 
 

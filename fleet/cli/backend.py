@@ -1,7 +1,9 @@
-"""Show a backend as it is after merging: the shipped profile with the project's own keys over it.
+"""Show the profile of a backend.
 
-`backend show NAME` prints TOML that could stand in agents.toml (with --json no library is needed for it);
-`backend list` names what there is.
+`backend show NAME` prints the shipped profile with the project's own keys over it, as TOML that
+could stand in agents.toml. `backend list` prints the names.
+
+Example: agents.py backend show claude
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Print one profile, or the names of all. Exit 2 for a name that is unknown."""
     if args.what == "list":
         rows = [(name, profiles.load(name).version) for name in profiles.names()]
         if args.json:
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
             io.table(("backend", "proved against"), rows)
         return 0
     if not args.name:
-        raise Fail("which backend?", hint="agents.py backend show claude", code=2)
+        raise Fail("backend show needs a name", hint="agents.py backend show claude", code=2)
     backend = backend_named(args, io, args.name)
     table = document(backend)
     if args.json:

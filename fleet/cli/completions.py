@@ -1,10 +1,12 @@
-"""Tab completion: agents.py completions bash|zsh|fish prints a script for your shell to load.
+"""Print a tab completion script for bash, zsh or fish.
 
   bash   source <(agents.py completions bash)
   zsh    source <(agents.py completions zsh)
   fish   agents.py completions fish | source
 
-Verbs, their options and the names of your own agents are completed.
+Completes verbs, their options and the names of your agents.
+
+Example: agents.py completions bash
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""See a whole fleet work: two scripted agents build and review a small program, phase by phase.
+"""Run a demo fleet without any key.
 
-No AI, no key, no network. It runs in a scratch directory on a tmux server of its own, opens `top` (without a
-terminal it tells the story in words), and cleans everything up when you leave.
+Two scripted agents build and review a small program, phase by phase: no AI, no key, no network. The
+demo runs in a temporary directory on a tmux server of its own, opens `top` (without a terminal it
+prints what happens), and removes everything when you leave.
+
+Example: agents.py demo --words
 """
 
 from __future__ import annotations
@@ -17,20 +20,20 @@ from fleet.world.tmux import require_tmux
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How."""
-    parser.add_argument("--keep", action="store_true", help="leave the fleet running, and its directory")
-    parser.add_argument("--words", action="store_true", help="tell it in words, also on a terminal")
+    parser.add_argument("--keep", action="store_true", help="leave the fleet running and keep its directory")
+    parser.add_argument("--words", action="store_true", help="print what happens instead of opening `top`")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Run the demo until the operator leaves it, then clean up. Fails when it did not reach its end."""
     from fleet.rooms.demo import NEEDS, touring
 
     require_tmux()
     missing = [name for name in NEEDS if not os.path.isdir(engine.shipped(f"examples/{name}"))]
     if missing:
         raise Fail(
-            f"{engine.shipped('examples')}/{missing[0]} is not there",
-            hint="run it from a whole copy of this project",
+            f"{engine.shipped('examples')}/{missing[0]} is missing",
+            hint="run it from a complete copy of agent-fleet",
         )
 
     def say(text: str) -> None:
@@ -42,12 +45,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
         tour.set_out()
         why = tour.up()
         if why:
-            raise Fail(f"the demo could not be brought up: {why}", hint="agents.py doctor")
+            raise Fail(f"the demo fleet could not be started: {why}", hint="agents.py doctor")
         shown = sys.stdin.isatty() and sys.stdout.isatty() and not args.words
         if shown and tour.watch():
             return 0
         if not tour.narrate(lambda: io.gone):
             raise Fail(
-                "the story did not come to its end", hint="agents.py demo --keep, then agents.py events"
+                "the demo did not reach the end of its phases",
+                hint="agents.py demo --keep, then agents.py events",
             )
     return 0

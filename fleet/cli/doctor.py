@@ -1,8 +1,11 @@
-"""Check this machine and this fleet; every line that is not ok says how to mend it.
+"""Check this machine and this fleet.
 
-Looks only, unless --install-tmux is given: that installs a missing tmux, git or venv module of Python
-through the machine's package manager, if it can be done without a password. A tmux whose version was never
-held against the contract suite is a warning that says so.
+Every line that is not ok says how to fix it. `doctor` changes nothing, unless --install-tmux is
+given: that installs a missing tmux, git or venv module of Python with the system's package manager,
+if it can do so without a password. A tmux version that the contract suite never ran with is a
+warning.
+
+Example: agents.py doctor
 """
 
 from __future__ import annotations
@@ -144,14 +147,14 @@ def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
         fleet = config.load(path, strict=True)
     except config.ConfigError as wrong:
         for line in wrong.lines():
-            yield Check("fail", "config", line, "agents.py validate --explain KEY tells what a key means")
+            yield Check("fail", "config", line, "agents.py validate --explain KEY explains a key")
         return
     if found := untrusted(path):
         yield Check("fail", "config", f"{found}; `up` refuses it", found.fix)
     else:
         yield Check("ok", "config", path)
     for warning in fleet.warnings:
-        yield Check("warn", "config", warning, "agents.py validate --explain KEY tells what a key means")
+        yield Check("warn", "config", warning, "agents.py validate --explain KEY explains a key")
     for check in (log_dir, space, socket, server, open_files, watchdog):
         yield check(fleet)
     yield from binaries(fleet)
@@ -176,13 +179,13 @@ def repositories(fleet: Fleet) -> Iterator[Check]:
         return
     python = sys.executable if not bootstrap.missing(("git",)) else bootstrap.ready("base")
     if not python:
-        detail = f"{len(clones) + bool(repo)} not looked into: that needs GitPython"
+        detail = f"{len(clones) + bool(repo)} not checked: GitPython is not installed"
         yield Check("warn", "repositories", detail, setting_up(["git"]))
         return
     question = {"clones": clones, "repo": repo, "branch": handoff.branch if handoff else ""}
     found, why = looked_into(python, question)
     if why:
-        yield Check("warn", "repositories", f"could not be looked into: {why}", "git status in each of them")
+        yield Check("warn", "repositories", f"could not be read: {why}", "git status in each of them")
     for doubt in found:
         level = "fail" if doubt["fatal"] else "warn"
         yield Check(level, str(doubt["who"]), str(doubt["detail"]), str(doubt["fix"]))
@@ -298,7 +301,7 @@ def watchdog(fleet: Fleet) -> Check:
         return Check("ok", "watchdog", "the fleet was never up")
     held = watchdog_holder(state)
     if held is None:
-        return Check("warn", "watchdog", "not running: nothing is healed", "agents.py up")
+        return Check("warn", "watchdog", "not running: no agent is restarted", "agents.py up")
     return Check("ok", "watchdog", f"running, pid {held.pid}")
 
 

@@ -1,12 +1,15 @@
-"""Stop agents, services and the watchdog, and leave nothing behind.
+"""Stop agents, services and the watchdog.
 
-A bare `down` stops everything that carries this project's stamp, also what the file does not name any
-more. `down NAME...` stops just those, and they stay down until somebody brings them up again; an agent that
-was removed from the file, or renamed in it, is stopped by its old name.
+A bare `down` stops every session that carries this project's stamp, also one that the file no
+longer names. `down NAME...` stops only the named ones; they stay down until the next `up`. An agent
+that was removed or renamed in the file is stopped by its old name. No process of a stopped agent
+stays behind.
 
-It works without a watchdog, beside one that hangs, and when the file is broken or gone: it then uses the last
-good one. When the tmux server does not answer, a bare `down` ends the agents' processes, and then that server
-if it is the fleet's own and nothing else runs in it.
+`down` works without a watchdog, beside one that hangs, and when the file is broken or missing: it
+then uses the last good one. If the tmux server does not answer, a bare `down` ends the agents'
+processes, and then that server if it belongs to the fleet and nothing else runs in it.
+
+Example: agents.py down reporter
 """
 
 from __future__ import annotations
@@ -34,11 +37,16 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="stop just these; `watchdog` is one of them")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="agents, services or `watchdog` (default: all, and the watchdog)",
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Stop the named ones or all. Exit 1 when a process or session is left."""
     operator = desk_of(io).operator(desk_of(io).running(args, io, trust=False))
     operator.end_strays()
     silent = not args.names and operator.is_silent()
@@ -190,7 +198,7 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Endin
         io.print("stopped the watchdog")
     for proc in stopped.survivors:
         io.error(
-            f"process {proc.pid} ({proc.name}) is still there", hint=f"look at it with: ps -fp {proc.pid}"
+            f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}"
         )
     for session in stopped.left:
         io.error(f"session {session} is still there", hint="agents.py down once more")

@@ -1,6 +1,9 @@
-"""For cron or systemd: bring a dead watchdog back, and say so. Does nothing where the fleet is down.
+"""Start the watchdog again if it died or hangs.
 
-`--install` writes a systemd user unit and timer, so that the fleet returns after a reboot.
+For cron or systemd. Does nothing while no agent or service should be up. `--install` writes a
+systemd user unit and timer, so that the fleet returns after a reboot.
+
+Example: agents.py ensure --install
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ KillMode=process
 WantedBy=default.target
 """
 TIMER = """[Unit]
-Description=Look after the fleet of {config} every minute
+Description=Keep the watchdog of {config} every minute
 
 [Timer]
 OnBootSec=30
@@ -46,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--install", action="store_true", help="write a systemd user unit and timer, and enable it"
     )
     parser.add_argument(
-        "--print", action="store_true", help="with --install: only print what would be written"
+        "--print", action="store_true", help="with --install: print the files instead of writing them"
     )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Start the watchdog if it should run and does not. Exit 1 when it could not be started."""
     fleet = running_fleet(args, io)
     require_trust(fleet)
     if args.install:
@@ -60,7 +63,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     dog = facts["watchdog"]
     wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
     if not wanted:
-        return _say(io, "nobody wants this fleet up", "idle", 0, as_json=args.json)
+        idle = "nothing to do: every agent and service is down (`agents.py up` starts the fleet)"
+        return _say(io, idle, "idle", 0, as_json=args.json)
     if dog["state"] == "running":
         return _say(io, f"the watchdog runs (pid {dog['pid']})", "running", 0, as_json=args.json)
     operator = Operator(fleet)

@@ -1,12 +1,14 @@
-"""Everything that was decided and done, and why. Newest last.
+"""Show what the watchdog and verbs decided and did.
 
-Shows the last 50, or with --since or --until all of that time; -n N shows the last N in all cases. When
-there are earlier ones, their number is said on stderr. `effect.begun`, which stands before every keystroke
-and signal, is shown with --json and with --type effect.begun.
+Newest last. Shows the last 50, or with --since or --until all of that time; -n N shows the last N
+in all cases. If there are earlier ones, their number is printed on stderr. `effect.begun`, which is
+recorded before every keystroke and signal, is shown with --json and with --type effect.begun.
 
-WHEN is an age (90m, 2h, 1d), an ISO time, or what people write: 8am, "yesterday 22:00", "mon 09:00",
-"16 nov 8:30 Europe/Berlin". A time without a zone is this host's, one without a day its last occurrence,
-and a day alone its first moment.
+WHEN is an age (90m, 2h, 1d), an ISO time, or a moment as people write it: 8am, "yesterday 22:00",
+"mon 09:00", "16 nov 8:30 Europe/Berlin". A time without a zone is this host's, one without a day
+its last occurrence, and a day alone its first moment.
+
+Example: agents.py events --agent builder --since 2h
 """
 
 from __future__ import annotations
@@ -31,22 +33,30 @@ LAST = 50
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which ones."""
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as they happen")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new events")
     parser.add_argument(
-        "-n", type=count, metavar="N", help="the last N (default 50; with --since, --until all of that time)"
-    )
-    parser.add_argument("--agent", default="", metavar="NAME", help="only of this agent")
-    parser.add_argument(
-        "--type", default="", metavar="TYPE", help="only of this type, or its beginning: agent. or agent.died"
+        "-n", type=count, metavar="N", help="show the last N (default: 50; with --since or --until, all)"
     )
     parser.add_argument(
-        "--since", default="", metavar="WHEN", help='from then on: 90m, 8am, "yesterday 22:00", an ISO time'
+        "--agent", default="", metavar="NAME", help="only events of this agent (default: all)"
     )
-    parser.add_argument("--until", default="", metavar="WHEN", help="up to then; not with --follow")
+    parser.add_argument(
+        "--type",
+        default="",
+        metavar="TYPE",
+        help="only this type, or its beginning: agent. or agent.died (default: all)",
+    )
+    parser.add_argument(
+        "--since",
+        default="",
+        metavar="WHEN",
+        help='from this time on: 90m, 8am, "yesterday 22:00", an ISO time',
+    )
+    parser.add_argument("--until", default="", metavar="WHEN", help="up to this time; not with --follow")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Print the events that match, and with --follow those to come."""
     if args.follow and args.until:
         raise Fail("--follow goes on from now and --until ends before: give one of them", code=2)
     since, end = span(args.since, args.until)

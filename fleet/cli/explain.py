@@ -1,4 +1,10 @@
-"""Why an agent is in its state: the evidence, what decided, what else was considered, what comes next."""
+"""Explain an agent's state and what happens next.
+
+Prints the evidence, the rule that decided, the rules that were considered, and what the watchdog
+does next.
+
+Example: agents.py explain builder
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb: the same look and the same rules as the watchdog's, and nothing done."""
+    """Print the evidence and the rules for one agent or service."""
     fleet = running_fleet(args, io)
     session_of(fleet, args.name)
     if fleet.agent(args.name) is None and fleet.service(args.name) is None:
@@ -52,7 +58,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     io.table(("", "rule", "said"), [("*" if r["won"] else "", r["rule"], r["said"]) for r in facts["rules"]])
     io.print()
     wait = facts["next_look_s"]
-    io.print("next look: " + ("" if wait is None else f"in {wait:.0f} s, or ") + "when something changes")
+    io.print("next tick: " + ("" if wait is None else f"in {wait:.0f} s, or ") + "when something changes")
     return 0
 
 
@@ -98,7 +104,7 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
     if seen.blind:
         return [{"what": "blind", "source": "tmux", "value": seen.blind}]
     if pane is None:
-        rows.append(("session", "tmux", "not there"))
+        rows.append(("session", "tmux", "none"))
     else:
         alive = "alive" if not pane.dead else f"dead (exit {pane.exit_code}, signal {pane.exit_signal})"
         rows.append(("pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"))
@@ -122,7 +128,7 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         rows.append(("processes", "process tree", _processes(seen.proc)))
     if seen.survivors:
         rows.append(("survivors", "process table", f"{seen.survivors} processes of this run still live"))
-    wanted = seen.wish.want or "nobody said"
+    wanted = seen.wish.want or "not set"
     if seen.wish.paused:
         wanted += ", paused" + (f" until {_when(seen.wish.until)}" if seen.wish.until else "")
     rows.append(("wanted", "desired.json", wanted))

@@ -1,7 +1,10 @@
-"""Run the gates of a phase by hand, the way the watchdog does, and show what each one says.
+"""Run the gates of a phase and show their results.
 
-Without PHASE it is the current one. They run in order and stop at the first that fails; --all runs the
-rest too. What they say is kept, so a gate that failed for a reason outside the commit can be passed here.
+Runs them as the watchdog does, in order, and stops at the first that fails. Without PHASE it takes
+the current phase. The results are kept: a gate that failed for a reason outside the commit can be
+passed here.
+
+Example: agents.py gate p1 --all
 """
 
 from __future__ import annotations
@@ -35,12 +38,17 @@ POLL_S = 0.02
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which phase."""
-    parser.add_argument("phase", nargs="?", metavar="PHASE", help="a phase id or its number from 0")
-    parser.add_argument("--all", action="store_true", help="go on after a failure")
+    parser.add_argument(
+        "phase",
+        nargs="?",
+        metavar="PHASE",
+        help="a phase id or its number from 0 (default: the current phase)",
+    )
+    parser.add_argument("--all", action="store_true", help="run the remaining gates after a failure")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Run the gates. Exit 1 when one failed."""
     fleet = running_fleet(args, io)
     require_trust(fleet)
     if fleet.loop is None:
@@ -130,7 +138,7 @@ def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSe
     except OSError as error:
         raise Fail(f"{repo}: {error.strerror or error}", hint=f"git -C {repo} status") from None
     if seen.git is None:
-        raise Fail(f"{loop.handoff.repo} is not there, and gates run in it", hint="correct loop.handoff.repo")
+        raise Fail(f"{loop.handoff.repo} is missing; gates run in it", hint="correct loop.handoff.repo")
     return place, seen
 
 
@@ -173,7 +181,7 @@ class _Runner:
         if ended is None or ended.code != 0:
             said = why or (ended.output.decode("utf-8", "replace").strip() if ended else "")
             raise Fail(
-                f"{repo}: the state of the work tree cannot be told: {said}", hint=f"git -C {repo} status"
+                f"{repo}: the state of the work tree is unknown: {said}", hint=f"git -C {repo} status"
             )
         return git.parse_changes(world.disk, repo, head, ended.output, at)
 

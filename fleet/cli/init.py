@@ -1,6 +1,9 @@
-"""Write a starter project: agents.toml, prompts/ and a first plan. Nothing that exists is touched.
+"""Write a starter project.
 
-The result validates, and comes up with no agent CLI installed.
+Writes agents.toml, prompts/ and a first plan. Existing files are not touched. The result validates,
+and runs with no agent CLI installed.
+
+Example: agents.py init myproject
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ LONGEST = 24  # a prefix is part of every session name, and names have room for 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to."""
-    parser.add_argument("dir", nargs="?", default=".", metavar="DIR", help="default: here")
+    parser.add_argument(
+        "dir", nargs="?", default=".", metavar="DIR", help="directory of the new project (default: .)"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

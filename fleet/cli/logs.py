@@ -1,7 +1,9 @@
-"""What a session printed: its last lines, and with -f whatever comes next.
+"""Print what a session printed.
 
-Terminal control sequences are taken out; --raw leaves them in. With --json it is one document, and with -f
-one JSON string a line.
+Terminal control sequences are removed; --raw keeps them. With --json it prints one document, with
+--json -f one JSON string per line.
+
+Example: agents.py logs builder -f
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ POLL = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session, how much, and whether to stay."""
     parser.add_argument("name", metavar="NAME", help="an agent, a service or watchdog")
-    parser.add_argument("-f", "--follow", action="store_true", help="stay and print what comes")
-    parser.add_argument("-n", "--lines", type=count, default=100, metavar="N", help="how many lines (100)")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new output")
+    parser.add_argument(
+        "-n", "--lines", type=count, default=100, metavar="N", help="how many lines (default: 100)"
+    )
     parser.add_argument("--raw", action="store_true", help="keep terminal control sequences")
 
 

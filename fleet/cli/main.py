@@ -22,37 +22,37 @@ from fleet.core.text import did_you_mean
 
 # name: (module, what it does, group). A verb whose module is not there is not listed.
 VERBS = {
-    "up": ("up", "start agents, services and the watchdog", "run"),
-    "down": ("down", "stop them, leaving nothing behind", "run"),
-    "restart": ("restart", "stop and start agents again", "run"),
-    "ensure": ("ensure", "bring the fleet up if it should be up and is not", "run"),
-    "pause": ("pause", "keep agents alive but leave them alone", "run"),
-    "unpause": ("pause", "take a pause back", "run"),
-    "reset": ("reset", "forget restart tallies and fatal verdicts", "run"),
-    "send": ("send", "type a message into agents", "run"),
-    "messages": ("messages", "list messages to agents and what became of them", "look"),
-    "wait": ("wait", "block until agents reach a state", "run"),
-    "phase": ("phase", "show, advance or set the phase of the loop", "run"),
-    "gate": ("gate", "run the checks of a phase by hand", "run"),
-    "status": ("status", "what every agent is doing", "look"),
-    "attach": ("attach", "open an agent's terminal", "look"),
-    "logs": ("logs", "what a session printed", "look"),
-    "explain": ("explain", "why an agent is in its state and what happens next", "look"),
-    "events": ("events", "everything that was decided and done", "look"),
-    "tokens": ("tokens", "tokens and time per phase and agent", "look"),
-    "top": ("top", "the whole fleet, live", "look"),
-    "screen": ("screen", "what a screen says about its agent", "look"),
-    "replay": ("replay", "decide a recorded moment again", "look"),
-    "init": ("init", "write a starter project", "set up"),
-    "validate": ("validate", "check agents.toml, or explain one of its keys", "set up"),
-    "doctor": ("doctor", "check this machine and say how to mend it", "set up"),
-    "demo": ("demo", "see a whole fleet work, without any key", "set up"),
-    "backend": ("backend", "show the profile of a backend", "set up"),
-    "notify": ("notify", "try the places that are told about the fleet", "set up"),
-    "selftest": ("selftest", "check that screens are still read right", "set up"),
-    "completions": ("completions", "tab completion for bash, zsh or fish", "set up"),
-    "version": ("version", "which engine this is", "set up"),
-    "watchdog": ("watchdog", "the supervisor itself; `up` runs it in a session", "inner"),
+    "up": ("up", "Start agents, services and the watchdog", "run"),
+    "down": ("down", "Stop agents, services and the watchdog", "run"),
+    "restart": ("restart", "Stop agents, services or the watchdog and start them again", "run"),
+    "ensure": ("ensure", "Start the watchdog again if it died or hangs", "run"),
+    "pause": ("pause", "Keep agents running but do not restart or message them", "run"),
+    "unpause": ("unpause", "End the pause or freeze of agents", "run"),
+    "reset": ("reset", "Clear restart budget, usage limit and FATAL of agents", "run"),
+    "send": ("send", "Type a message into agents and wait for the receipts", "run"),
+    "messages": ("messages", "List the messages to agents and their receipts", "look"),
+    "wait": ("wait", "Wait until agents, a phase or the loop reach a state", "run"),
+    "phase": ("phase", "Show or change the current phase", "run"),
+    "gate": ("gate", "Run the gates of a phase and show their results", "run"),
+    "status": ("status", "Show the state of every agent and service", "look"),
+    "attach": ("attach", "Open an agent's terminal", "look"),
+    "logs": ("logs", "Print what a session printed", "look"),
+    "explain": ("explain", "Explain an agent's state and what happens next", "look"),
+    "events": ("events", "Show what the watchdog and verbs decided and did", "look"),
+    "tokens": ("tokens", "Show tokens, time and cost per phase and agent", "look"),
+    "top": ("top", "Show the fleet live, with keys for the verbs", "look"),
+    "screen": ("screen", "Show what a captured screen is read as", "look"),
+    "replay": ("replay", "Decide a recorded case again", "look"),
+    "init": ("init", "Write a starter project", "set up"),
+    "validate": ("validate", "Check agents.toml or explain one of its keys", "set up"),
+    "doctor": ("doctor", "Check this machine and this fleet", "set up"),
+    "demo": ("demo", "Run a demo fleet without any key", "set up"),
+    "backend": ("backend", "Show the profile of a backend", "set up"),
+    "notify": ("notify", "List or test the [[notify]] targets", "set up"),
+    "selftest": ("selftest", "Check every shipped profile against its recorded screens", "set up"),
+    "completions": ("completions", "Print a tab completion script for bash, zsh or fish", "set up"),
+    "version": ("version", "Print the version of agent-fleet and its environment", "set up"),
+    "watchdog": ("watchdog", "Run the watchdog in this terminal", "inner"),
 }
 
 # verb: (modules, set of libraries, must it have them). All others start on the standard library alone; one
@@ -100,12 +100,12 @@ def overview() -> str:
     lines = [
         "agents.py [--config PATH] [--json] VERB ...",
         "",
-        "One file declares a fleet; this keeps it running.",
+        "agent-fleet: run a team of AI coding agents unattended, from one file.",
     ]
     for group in GROUPS:
-        members = [f"  {name:<12}{text}" for name, (_, text, where) in verbs().items() if where == group]
+        members = [f"  {name:<13}{text}" for name, (_, text, where) in verbs().items() if where == group]
         lines += ["", f"{group}:", *members] if members else []
-    return "\n".join([*lines, "", "agents.py VERB --help tells more."])
+    return "\n".join([*lines, "", "agents.py VERB --help shows its options and an example."])
 
 
 def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
@@ -183,7 +183,7 @@ def told(fault: Exception, io: Io) -> int:
     if isinstance(fault, CannotBuild):
         io.error(str(fault))
         return 1
-    io.error(f"a fault of this program: {type(fault).__name__}: {fault}", hint="AO_DEBUG=1 shows where")
+    io.error(f"a bug of agent-fleet: {type(fault).__name__}: {fault}", hint="AO_DEBUG=1 shows where")
     return 1
 
 

@@ -1,7 +1,9 @@
-"""List the messages to agents: what waits, what was delivered, what failed and why.
+"""List the messages to agents and their receipts.
 
-Oldest first. Shows what `send`, the loop, wakes and probes put into the outbox, with id, state and age. A
-message that came to its end is listed for a day; the newest 200 of them are kept.
+Oldest first: what `send`, the loop, wakes and probes put into the outbox, with id, state and age. A
+message that was delivered, failed or was withdrawn is listed for a day; the newest 200 are kept.
+
+Example: agents.py messages builder
 """
 
 from __future__ import annotations

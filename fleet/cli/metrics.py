@@ -13,15 +13,15 @@ from fleet.transcripts.tokenlog import record_cells
 # name: (type, what it says)
 METRICS = {
     "fleet_info": ("gauge", "Always 1; which engine and which project this is."),
-    "fleet_watchdog_up": ("gauge", "1 while the watchdog looks; 0 when it is stopped or stale."),
-    "fleet_watchdog_heartbeat_timestamp_seconds": ("gauge", "When the watchdog last looked."),
+    "fleet_watchdog_up": ("gauge", "1 while the watchdog ticks; 0 when it is stopped or hangs."),
+    "fleet_watchdog_heartbeat_timestamp_seconds": ("gauge", "When the watchdog last ticked."),
     "fleet_problems": ("gauge", "How many things `status` complains of."),
     "fleet_agent_up": ("gauge", "1 while its session runs."),
     "fleet_agent_wanted": ("gauge", "1 if the operator wants it up."),
     "fleet_agent_state": ("gauge", "Always 1; the state is in the labels."),
     "fleet_agent_state_since_timestamp_seconds": ("gauge", "When the state began."),
     "fleet_agent_limited_until_timestamp_seconds": ("gauge", "End of the usage limit; only while limited."),
-    "fleet_agent_restarts_total": ("counter", "How often it was healed."),
+    "fleet_agent_restarts_total": ("counter", "How often the watchdog restarted it."),
     "fleet_agent_messages_waiting": ("gauge", "Messages not yet typed."),
     "fleet_agent_drifted_keys": ("gauge", "Values it runs with that the file no longer says."),
     "fleet_phases": ("gauge", "How many phases the loop has."),

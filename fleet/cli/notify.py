@@ -1,7 +1,10 @@
-"""Be told about the fleet: try the places that [[notify]] names, list them, or tell what is to be told.
+"""List or test the [[notify]] targets.
 
-`notify test` sends a message through each and says whether it got there. `notify run` is what the watchdog
-keeps as a child; with --once it tells what is waiting and ends, for cron and for `ensure`.
+`notify test` sends a message to each and prints whether it was delivered. `notify run` is what the
+watchdog runs as a child process; with --once it sends what is waiting and ends, for cron and for
+`ensure`.
+
+Example: agents.py notify test
 """
 
 from __future__ import annotations
@@ -23,18 +26,18 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do."""
     words = ("list", "test", "run")
-    parser.add_argument("what", choices=words, nargs="?", default="list", help="list if nothing is given")
-    parser.add_argument("--once", action="store_true", help="with run: tell what is waiting, then end")
+    parser.add_argument("what", choices=words, nargs="?", default="list", help="default: list")
+    parser.add_argument("--once", action="store_true", help="with run: send what is waiting, then end")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """List, test or run the targets. Exit 1 when a test message was not delivered."""
     fleet = running_fleet(args, io)
     require_trust(fleet)
     if not fleet.notify:
         if args.what == "run":
             return 0
-        raise Fail("there is no [[notify]] in the file", hint="agents.py validate --explain notify")
+        raise Fail("agents.toml has no [[notify]]", hint="agents.py validate --explain notify")
     if args.what != "list" and any(target.to == "url" for target in fleet.notify):
         bootstrap.enter(("apprise",), "full", optional=True)
     if args.what == "run":
@@ -60,7 +63,7 @@ def _tried(fleet: Fleet) -> list[dict[str, Any]]:
     from fleet.rooms.notify.notices import Notice
     from fleet.rooms.notify.targets import Dispatch, deliver, label
 
-    notice = Notice("test", "test", "", time.time(), "If you can read this, you will be told.")
+    notice = Notice("test", "test", "", time.time(), "This is a test message of agent-fleet.")
     message = Dispatch(fleet.session_prefix.rstrip("-_"), (notice,))
     rows = []
     for number, target in enumerate(fleet.notify):

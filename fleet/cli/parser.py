@@ -47,9 +47,9 @@ def parser_for(verb: str, module: ModuleType) -> Parser:
         conflict_handler="resolve",
     )
     parser.add_argument(
-        "--config", metavar="PATH", action=_Config, help="the fleet's file; default ./agents.toml"
+        "--config", metavar="PATH", action=_Config, help="the agents.toml to use (default: ./agents.toml)"
     )
-    parser.add_argument("--json", action="store_true", help="print facts as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(verb=verb)
     module.add_arguments(parser)
     return parser

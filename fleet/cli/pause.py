@@ -1,10 +1,13 @@
-"""Keep agents running but leave them alone: no healing, no typing. `unpause` takes it back.
+"""Keep agents running but do not restart or message them.
 
-With --freeze their processes are held in place as well; `unpause` lets them run on. Where the system does
-not let us hold them, they are paused and the verb says so (exit code 1).
+`unpause` ends a pause. With --freeze the verb also stops the agents' processes in place. Where the
+system does not allow that, the agents are paused only, and `pause` says so and exits 1.
 
-With --until the watchdog takes the pause back by itself, also a freeze: 90m, 8am, "mon 09:00", "tomorrow 7:30
-Europe/Berlin" or an ISO time. A time without a zone is this host's, one without a day its next occurrence.
+With --until the watchdog ends the pause, and a freeze, at that time: 90m, 8am, "mon 09:00",
+"tomorrow 7:30 Europe/Berlin" or an ISO time. A time without a zone is this host's, one without a
+day its next occurrence.
+
+Example: agents.py pause builder --until 8am
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from fleet.cli import up
 from fleet.cli.common import Fail, Io
 from fleet.cli.desk import desk_of
 from fleet.cli.moments import moment
-from fleet.core.model import AgentSpec
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.when import Asked
@@ -29,48 +31,50 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names."""
+    """Names, how long, and how still."""
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="these; without names all agents that are up"
+        "names", nargs="*", metavar="NAME", help="agents or services (default: every agent that is up)"
     )
-    parser.add_argument("--until", default="", metavar="WHEN", help="the pause ends then, by itself")
-    parser.add_argument("--freeze", action="store_true", help="stop the processes in place as well")
+    parser.add_argument(
+        "--until", default="", metavar="WHEN", help="when the watchdog ends the pause (default: never)"
+    )
+    parser.add_argument("--freeze", action="store_true", help="also stop their processes in place")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb, both ways."""
-    if args.until and args.verb != "pause":
-        raise Fail("--until goes with pause", hint="agents.py pause --until WHEN", code=2)
+    """Pause. Exit 1 when a process could not be frozen."""
+    until = moment("--until", args.until, Asked.END, now=desk_of(io).wall()) if args.until else 0.0
+    operator, names = addressed(args, io)
+    failed = _pause(operator, names, freeze=args.freeze, until=until)
+    operator.host.nudge()
+    frozen = [n for n in names if n not in failed] if args.freeze else []
+    if args.json:
+        facts = {"pause": names, "frozen": frozen, "not_frozen": failed, "until": until or None}
+        io.json({"ok": not failed, **facts})
+        return 1 if failed else 0
+    when = f" until {_day(until)}" if until else ""
+    paused = [n for n in names if n not in frozen]
+    if frozen:
+        io.print(f"frozen{when}: {', '.join(frozen)}")
+    if paused or not names:
+        io.print(f"paused{when}: {', '.join(paused) or 'no agent'}")
+    for name, why in failed.items():
+        io.error(f"{name} is not frozen, only paused: {why}")
+    return 1 if failed else 0
+
+
+def addressed(args: argparse.Namespace, io: Io) -> tuple[Operator, list[str]]:
+    """The operator, and whom the verb is about: those named, or every agent that is up."""
     desk = desk_of(io)
-    until = moment("--until", args.until, Asked.END, now=desk.wall()) if args.until else 0.0
     fleet = desk.running(args, io, trust=False)
     operator = desk.operator(fleet)
     operator.make_room()
     if WATCHDOG in args.names:
         raise Fail(f"the watchdog itself cannot be {args.verb}d", hint="agents.py down watchdog", code=2)
+    if args.names:
+        return operator, [s.name for s in up.chosen(fleet, args.names)]
     desired = operator.house.desired.load()
-    specs = (
-        up.chosen(fleet, args.names) if args.names else [a for a in fleet.agents if desired.wants_up(a.name)]
-    )
-    names = [s.name for s in specs if isinstance(s, AgentSpec) or args.names]
-    if args.verb == "pause":
-        failed = _pause(operator, names, freeze=args.freeze, until=until)
-    else:
-        failed = {}
-        _unpause(operator, names)
-    operator.host.nudge()
-    frozen = [n for n in names if n not in failed] if args.verb == "pause" and args.freeze else []
-    if args.json:
-        ends = {"until": until or None} if args.verb == "pause" else {}
-        io.json({"ok": not failed, args.verb: names, "frozen": frozen, "not_frozen": failed, **ends})
-        return 1 if failed else 0
-    for word, done in (("frozen", frozen), (f"{args.verb}d", [n for n in names if n not in frozen])):
-        if done or (word != "frozen" and not names):
-            when = f" until {_day(until)}" if until else ""
-            io.print(f"{word}{when}: {', '.join(done) or 'nobody'}")
-    for name, why in failed.items():
-        io.error(f"{name} is not frozen, only paused: {why}")
-    return 1 if failed else 0
+    return operator, [a.name for a in fleet.agents if desired.wants_up(a.name)]
 
 
 def _day(wall: float) -> str:
@@ -78,7 +82,7 @@ def _day(wall: float) -> str:
 
 
 def _pause(operator: Operator, names: Sequence[str], *, freeze: bool, until: float) -> dict[str, str]:
-    """Name to why it could not be frozen. Who is frozen already stays so."""
+    """Name to why it could not be frozen. A frozen agent stays frozen."""
     changes = {"paused": True, "until": until, **({"frozen": True} if freeze else {})}
     # intent first: a watchdog that looks in between must not take a frozen agent for a stuck one
     operator.house.desired.update(lambda d: d.set(names, **changes))
@@ -91,11 +95,3 @@ def _pause(operator: Operator, names: Sequence[str], *, freeze: bool, until: flo
         kind = EventType.AGENT_FROZEN if freeze and name not in failed else EventType.AGENT_PAUSED
         operator.house.events.record(kind, agent=name, reason=failed.get(name, asked), **facts)
     return failed
-
-
-def _unpause(operator: Operator, names: Sequence[str]) -> None:
-    """First they run again, then they are watched again."""
-    operator.thaw(names)
-    operator.house.desired.update(lambda d: d.set(names, paused=False, frozen=False))
-    for name in names:
-        operator.house.events.record(EventType.AGENT_UNPAUSED, agent=name, reason="the operator asked for it")

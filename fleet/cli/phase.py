@@ -1,11 +1,13 @@
-"""Where the loop stands, and moving it by hand.
+"""Show or change the current phase.
 
-  phase [show]     index, id, how many there are, and whether the phase is done
-  phase next       go on to the next phase, whatever its status file and gates say
-  phase set N      go to a phase, by its number (from 0) or its id
+  phase [show]     index, id, number of phases, and whether the phase is done
+  phase next       go to the next phase, whatever its status file and gates say
+  phase set N      go to a phase by its number (from 0) or its id
 
-Moving restarts the loop agents that run, on the new phase, unless --no-restart is given, and takes a
-SEQUENCE-COMPLETE away that is not true any more.
+`next` and `set` restart the running loop agents on the new phase, unless --no-restart is given.
+They remove a SEQUENCE-COMPLETE that is no longer true.
+
+Example: agents.py phase set p2
 """
 
 from __future__ import annotations
@@ -36,13 +38,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and where to go."""
-    parser.add_argument("action", nargs="?", choices=("show", "next", "set"), default="show")
+    parser.add_argument(
+        "action", nargs="?", choices=("show", "next", "set"), default="show", help="default: show"
+    )
     parser.add_argument("to", nargs="?", metavar="N", help="for set: a number from 0, or a phase id")
-    parser.add_argument("--no-restart", action="store_true", help="let running agents finish what they do")
+    parser.add_argument("--no-restart", action="store_true", help="do not restart the running loop agents")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Print or change the phase."""
     fleet = desk_of(io).running(args, io, trust=True if args.action != "show" else None)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
@@ -126,7 +130,7 @@ def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
         return index
     facts = show(operator.fleet, loop, operator.world.disk)
     if facts["held"]:
-        raise Fail(f"which one is next cannot be told: {facts['held']}")
+        raise Fail(f"the next phase is unknown: {facts['held']}")
     if facts["complete"]:
         raise Fail("the sequence is complete: there is no next phase", hint="agents.py phase set ID", code=2)
     return int(facts["index"]) + 1

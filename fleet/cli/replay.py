@@ -1,6 +1,9 @@
-"""Decide a recorded moment again: the case behind an action, from `<log_dir>/state/bundles/`.
+"""Decide a recorded case again.
 
-Exit 1 when the rules of this version decide otherwise than was recorded.
+The watchdog keeps the case behind each action in <log_dir>/state/bundles/. Exits 1 when the rules
+of this version decide otherwise than was recorded.
+
+Example: agents.py replay .ao-state/state/bundles/000042-builder.json
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Judge the bundle again. Exit 1 when the decision differs."""
     try:
         with open(args.bundle, encoding="utf-8") as file:
             body = json.load(file)

@@ -1,6 +1,9 @@
-"""Forget tallies, limit window and fatal verdict of agents and services: they are tried again as if new.
+"""Clear restart budget, usage limit and FATAL of agents.
 
-A running watchdog does it at its next look; exit code 1 when it did not look in time.
+A running watchdog does it at its next tick and treats the agents and services as new. `reset` exits
+1 when the watchdog did not tick in time.
+
+Example: agents.py reset builder
 """
 
 from __future__ import annotations
@@ -23,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names, and for how long to wait."""
     parser.add_argument("names", nargs="+", metavar="NAME", help="agents or services")
     parser.add_argument(
-        "--timeout", type=seconds, default=ANSWER_S, metavar="S", help="how long to wait for the answer"
+        "--timeout",
+        type=seconds,
+        default=ANSWER_S,
+        metavar="SECONDS",
+        help="how long to wait for the watchdog's answer (default: 15)",
     )
 
 

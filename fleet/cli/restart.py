@@ -1,8 +1,10 @@
-"""Stop agents, services or the watchdog and start them again. Not counted against them.
+"""Stop agents, services or the watchdog and start them again.
 
-An agent continues its conversation where its CLI can, and is told its prompt again only if that was edited.
---fresh begins a new conversation. A limit window stays in force. An agent that could not be started again,
-because its loop is held, is not stopped.
+A restart does not count against the restart budget. An agent continues its conversation where its
+CLI can, and gets its prompt again only if the prompt was edited. A usage limit stays in force.
+`restart` does not stop an agent that it could not start again because its loop is held.
+
+Example: agents.py restart builder --fresh
 """
 
 from __future__ import annotations
@@ -21,14 +23,20 @@ from fleet.core.words import Outcome
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services, or `watchdog`")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services or `watchdog`")
     parser.add_argument("--fresh", action="store_true", help="begin a new conversation")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until they are ready")
-    parser.add_argument("--timeout", type=seconds, default=90.0, metavar="S", help="how long to wait for all")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=90.0,
+        metavar="SECONDS",
+        help="how long to wait until all agents are ready (default: 90)",
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Stop and start. Exit 1 when an agent is not ready in time."""
     desk = desk_of(io)
     declared, text = desk.declared(args, io)
     fleet, overrides = config.override(declared, desk.environ)

@@ -1,8 +1,10 @@
-"""What a screen says about its agent, and why we believe it.
+"""Show what a captured screen is read as.
 
-FILE is a captured screen, - is standard input. The profile is the project's own where an agents.toml stands
-here, the shipped one otherwise. --save AGENT keeps the live screen of an agent as a fixture, together with
-what it was read as: correct the label by eye, and it proves a pattern.
+FILE is a captured screen, - is standard input. The profile is the project's own where an
+agents.toml stands here, otherwise the shipped one. --save AGENT keeps the live screen of an agent
+as a fixture, with what it was read as: correct the label by eye, and it proves a pattern.
+
+Example: agents.py screen --backend claude shot.txt
 """
 
 from __future__ import annotations
@@ -34,19 +36,22 @@ from fleet.world.server import server_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which screens, read how."""
     parser.add_argument("files", nargs="*", metavar="FILE", help="captured screens; - is standard input")
-    parser.add_argument("--backend", metavar="NAME", help="whose screens these are, e.g. claude")
-    parser.add_argument("--zone", metavar="ZONE", help="for times without a zone; the host's if not given")
-    parser.add_argument("--at", metavar="TIME", help="when the screens were captured (ISO); now if not given")
+    parser.add_argument(
+        "--backend", metavar="NAME", help="the backend that the screens are of, such as claude"
+    )
+    parser.add_argument("--zone", metavar="ZONE", help="time zone of times without one (default: the host's)")
+    parser.add_argument("--at", metavar="TIME", help="ISO time when the screens were captured (default: now)")
     parser.add_argument("--save", metavar="AGENT", help="keep this agent's live screen as a fixture")
-    parser.add_argument("--into", metavar="DIR", help="where to keep it; <log_dir>/screens if not given")
+    parser.add_argument("--into", metavar="DIR", help="directory for --save (default: <log_dir>/screens)")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb. 0 when every screen could be read at all, whatever it says."""
+    """Print the reading of each file, or save a live screen."""
     if args.save:
         return save(args, io)
     if not args.files or not args.backend:
-        raise Fail("which screens, of which backend?", hint="agents.py screen --backend claude FILE", code=2)
+        example = "agents.py screen --backend claude shot.txt"
+        raise Fail("screen needs FILE and --backend", hint=example, code=2)
     backend = backend_named(args, io, args.backend)
     now, zone = moment(args.at), _zone(args.zone)
     rows = [(name, look(backend, text_of(name), now, zone)) for name in args.files]
@@ -180,7 +185,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
         io.json({"file": path, "backend": backend.name, **plain(reading)})
     else:
         show(io, path, reading)
-        io.print(f"kept; look at it, and correct its label in {os.path.dirname(path)}/captures.toml")
+        io.print(f"saved; check it, and correct its label in {os.path.dirname(path)}/captures.toml")
     return 0
 
 

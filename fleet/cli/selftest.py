@@ -1,8 +1,10 @@
-"""Check that screens are still read right: every shipped profile against its recorded screens.
+"""Check every shipped profile against its recorded screens.
 
-Needs no config, no network and no agent CLI. --live NAME drives the installed CLI itself (claude, codex or
-opencode) through start, work, tool, queue, limit, error, resume and quit, against a scripted model server
-on the loopback, and reports which lines of the profile no longer hold.
+Needs no config, no network and no agent CLI. --live NAME drives the installed CLI (claude, codex or
+opencode) through start, work, tool, queue, limit, error, resume and quit, against a scripted model
+server on the loopback, and reports which lines of the profile no longer hold.
+
+Example: agents.py selftest --live claude
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How much to tell."""
     parser.add_argument("-v", "--verbose", action="store_true", help="also list what passed")
     parser.add_argument(
-        "--live", metavar="NAME", help="drive this CLI itself; needs tmux, and npm to install it"
+        "--live", metavar="NAME", help="drive this installed CLI; needs tmux, and npm to install the CLI"
     )
 
 

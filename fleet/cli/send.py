@@ -1,11 +1,13 @@
-"""Type a message into an agent and wait for the receipt. Exit 1, with the reason, when it did not arrive.
+"""Type a message into agents and wait for the receipts.
 
-Each TEXT is one word of the command line, so quote it. It is delivered exactly; `-` reads it from
-standard input. A TEXT that is the name of an agent is refused, as it is more likely a forgotten text;
-send that by standard input. With --all every agent that is up gets the one TEXT.
+Exits 1, with the reason, when a message was not delivered. Each TEXT is one word of the command
+line, so quote it. It is delivered exactly; `-` reads it from standard input. A TEXT that is the
+name of an agent is refused, because it is more likely a forgotten text; send it by standard input.
 
-A message is text, never a command of the CLI: `/compact` and `!ls` arrive as words that the model reads, or
-are refused with the reason. Commands are given by hand: `agents.py attach NAME`.
+A message is text, never a command of the CLI: `/compact` and `!ls` arrive as text that the model
+reads, or are refused with the reason. To give such a command, use `agents.py attach NAME`.
+
+Example: agents.py send builder "Read TODO.md and start."
 """
 
 from __future__ import annotations
@@ -32,16 +34,23 @@ FORM = 'agents.py send NAME "TEXT" [NAME "TEXT" ...]'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """To whom, and what."""
     parser.add_argument(
-        "words", nargs="+", metavar="NAME TEXT", help="an agent and its text, or - for standard input"
+        "words",
+        nargs="+",
+        metavar="NAME TEXT",
+        help="an agent and the text for it; - reads the text from standard input",
     )
     parser.add_argument(
-        "--all", action="store_true", help="to every agent that is up; then only TEXT is given"
+        "--all", action="store_true", help="send one TEXT to every agent that is up; no NAME is given then"
     )
     parser.add_argument(
         "--later", action="store_true", help="return at once with the id; `agents.py messages` shows the rest"
     )
     parser.add_argument(
-        "--timeout", type=seconds, default=60.0, metavar="S", help="how long to wait for the receipt"
+        "--timeout",
+        type=seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long to wait for the receipts (default: 60)",
     )
 
 
@@ -116,7 +125,7 @@ def pairs(words: Sequence[str], agents: Collection[str]) -> dict[str, str]:
             raise _odd(words, f"there is no text for {name}")
         text = words[at + 1]
         if text in agents:
-            hint = f"{FORM}; to send that very word: printf %s {text} | agents.py send {name} -"
+            hint = f"{FORM}; to send exactly that text: printf %s {text} | agents.py send {name} -"
             raise Fail(f"the text for {name} is {text!r}, which is an agent's name", hint=hint, code=2)
         if name in found:
             raise Fail(f"{name} is named twice", hint="one text for each agent, or a second send", code=2)
@@ -160,7 +169,7 @@ def _report(rows: dict[str, dict[str, Any]], io: Io, args: argparse.Namespace) -
     if args.json:
         io.json({"ok": fine, "receipts": rows})
     elif not rows:
-        io.error("nobody is up", hint="agents.py up")
+        io.error("no agent is up", hint="agents.py up")
     else:
         for name, row in rows.items():
             word = "delivered" if row["ok"] else "NOT delivered"

@@ -1,7 +1,9 @@
-"""What every agent is doing: one table, or the documented JSON. Reads only.
+"""Show the state of every agent and service.
 
-Liveness is asked of tmux at this moment; the finer words are the watchdog's, with its age beside them.
-`--check` exits 1 when something is not as desired.
+Changes nothing. `status` asks tmux which sessions are alive; detail, reason and phase come from the
+watchdog.
+
+Example: agents.py status --check --json
 """
 
 from __future__ import annotations
@@ -41,13 +43,19 @@ COLOURS = {"RUNNING": "green", "STOPPED": "dim", "DEAD": "red", "FATAL": "red", 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to print."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
-    parser.add_argument("--check", action="store_true", help="exit 1 when something is not as desired")
-    parser.add_argument("--prometheus", action="store_true", help="print metrics; docs/metrics.md names them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="agents or services to show (default: all)")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit 1 if an agent should run and does not, or there is a problem",
+    )
+    parser.add_argument(
+        "--prometheus", action="store_true", help="print Prometheus metrics (docs/metrics.md lists them)"
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Print the table, the JSON or the metrics. Exit 1 only with --check."""
     fleet = _outline(args, io)
     facts = gather(fleet, io.aside.get("config"))
     if args.names:
@@ -56,7 +64,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         for key in ("agents", "services"):
             facts[key] = [r for r in facts[key] if r["name"] in args.names]
     if args.prometheus and args.json:
-        raise Fail("--prometheus and --json are two forms of the same; choose one", code=2)
+        raise Fail("--prometheus and --json exclude each other; choose one", code=2)
     if args.prometheus:
         io.write(exposition(facts, token_records(os.path.join(fleet.log_dir, "token-log.jsonl"))))
     elif args.json:
@@ -226,7 +234,7 @@ def _row(
         return shown | {
             "state": "UNKNOWN",
             "detail": "FOREIGN",
-            "reason": "a session of this name is not ours",
+            "reason": "a session of this name belongs to another program",
         }
     return shown | _state(pane, told, want, dog)
 
@@ -318,9 +326,9 @@ def _problems(
         problems.append(f"tmux: {blind}")
     wanted = any(r["desired"] == "up" or r["state"] == "RUNNING" for r in rows)
     if wanted and dog["state"] == "stopped":
-        problems.append("watchdog: not running, nothing is healed: run `agents.py ensure` or `up`")
+        problems.append("watchdog: not running, no agent is restarted: run `agents.py ensure` or `up`")
     if dog["state"] == "stale":
-        problems.append(f"watchdog: no sign of life for {dog['age']} s: run `agents.py ensure`")
+        problems.append(f"watchdog: no tick for {dog['age']} s: run `agents.py ensure`")
     if dog["version"] and dog["version"] != _version():
         problems.append(
             f"watchdog: runs version {dog['version']}, this engine is {_version()}:"

@@ -1,9 +1,10 @@
-"""Tokens, time and money: one row a phase, one column an agent.
+"""Show tokens, time and cost per phase and agent.
 
-The figures come from <log_dir>/token-log.jsonl, which the watchdog writes when log_tokens = true; --live
-adds the phase that is running. --since and --until choose the phases that ran then, each of them whole; what
-can stand there, `events` tells. A dash means that nothing is known: an agent whose backend keeps no
-transcript, or a model without a price.
+The watchdog writes the figures to <log_dir>/token-log.jsonl when log_tokens = true. --since and
+--until choose the phases that ran then, each as a whole; `events --help` lists what WHEN can be.
+`-` means unknown: the backend keeps no transcript, or the model has no price.
+
+Example: agents.py tokens --by model --cost
 """
 
 from __future__ import annotations
@@ -44,17 +45,22 @@ from fleet.world.files import RealDisk
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to sum up, and in which form."""
-    parser.add_argument("--by", choices=sorted(BY), help="one row an agent, model or day (UTC) instead")
     parser.add_argument(
-        "--since", default="", metavar="WHEN", help='phases that ran after it: 2d, "mon 09:00", an ISO time'
+        "--by", choices=sorted(BY), help="one row per agent, model or day in UTC (default: per phase)"
     )
-    parser.add_argument("--until", default="", metavar="WHEN", help="phases that ran before it")
-    parser.add_argument("--live", action="store_true", help="also the running phase, up to this moment")
-    parser.add_argument("--cost", action="store_true", help="US dollars, by the price table")
+    parser.add_argument(
+        "--since",
+        default="",
+        metavar="WHEN",
+        help='only phases that ran after this time: 2d, "mon 09:00", an ISO time',
+    )
+    parser.add_argument("--until", default="", metavar="WHEN", help="only phases that ran before this time")
+    parser.add_argument("--live", action="store_true", help="add the running phase, up to now")
+    parser.add_argument("--cost", action="store_true", help="add the cost in US dollars, by the price table")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="plain figures for a spreadsheet")
-    form.add_argument("--plot", action="store_true", help="bars per phase and agent, in the terminal")
-    form.add_argument("--html", metavar="FILE", help="write one self-contained page with charts")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+    form.add_argument("--plot", action="store_true", help="print bars per phase and agent")
+    form.add_argument("--html", metavar="FILE", help="write one self-contained HTML page with charts")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -144,7 +150,7 @@ def _explain_emptiness(fleet: Fleet, args: argparse.Namespace, io: Io) -> None:
 def _explain_shared(fleet: Fleet, io: Io) -> None:
     groups = [" and ".join(names) for names in sharing(wanted_of(fleet, os.environ, {}))]
     whose = f" by {'; '.join(groups)}" if groups else ""
-    io.note(f"{SHARED}: used{whose} in one directory; their own dir or log_signature would tell them apart")
+    io.note(f"{SHARED}: used{whose} in one directory; a dir or log_signature for each would separate them")
 
 
 def _document(

@@ -1,6 +1,9 @@
-"""The whole fleet, live: states, the chosen agent's terminal, events, phases, and keys for the verbs.
+"""Show the fleet live, with keys for the verbs.
 
-Press ? for the keys. It only looks, and acts through the same verbs as you would; leaving it changes nothing.
+Shows states, the chosen agent's terminal, events and phases. ? lists the keys. `top` acts through
+the verbs; leaving it changes nothing. Needs the libraries rich and textual.
+
+Example: agents.py top
 """
 
 from __future__ import annotations
@@ -29,16 +32,14 @@ VERB_S = 180.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to show it."""
-    parser.add_argument(
-        "--tour", action="store_true", help="tell what happens in sentences instead of events"
-    )
+    parser.add_argument("--tour", action="store_true", help="describe events in sentences")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Open the live view. Fails without a terminal."""
     fleet = running_fleet(args, io)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Fail("this needs a terminal", hint="agents.py status")
+        raise Fail("top needs a terminal: stdin or stdout is not one", hint="agents.py status")
     from fleet.rooms.top.app import Top
 
     Top(RealFloor(fleet), tour=args.tour).run()

@@ -1,12 +1,18 @@
-"""Start agents, services and the watchdog. What runs already is left alone.
+"""Start agents, services and the watchdog.
 
-A bare `up` starts everything that is enabled, the services and the watchdog. `up NAME...` starts just
-those. Both are a fresh try: what failed before, and how often, is forgotten. A bare `up` leaves paused
-ones paused, finished tasks finished and limited ones until their window ends, and says so; `up NAME`
-unpauses, runs a task again and starts at once. It waits until each agent is ready, and says which is not.
-A watchdog that hangs is replaced by a bare `up`.
+A bare `up` starts every enabled agent and service, and the watchdog. `up NAME...` starts only the
+named ones. Agents and services that run are not touched. Both forms clear the restart budget and a
+FATAL verdict.
 
-A fleet that needs more open files than its tmux server may have is refused before anything is started.
+A bare `up` does not start paused agents, finished tasks, or agents whose usage limit has not ended;
+it lists them. `up NAME` unpauses, runs a task again, and starts at once. A bare `up` replaces a
+watchdog that hangs.
+
+`up` waits until each agent is ready and names those that are not. It exits 1 then; the agents keep
+running. It refuses a fleet that needs more open files than its tmux server may have, before it
+starts anything.
+
+Example: agents.py up builder
 """
 
 from __future__ import annotations
@@ -54,17 +60,26 @@ WATCHDOG_S = 15.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names, and how to go about it."""
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="start just these; `watchdog` is one of them"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="agents, services or `watchdog` (default: all enabled, and the watchdog)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be started, and start nothing"
+    )
     parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
     parser.add_argument(
-        "--timeout", type=seconds, default=READY_S, metavar="S", help="how long to wait for all"
+        "--timeout",
+        type=seconds,
+        default=READY_S,
+        metavar="SECONDS",
+        help="how long to wait until all agents are ready (default: 90)",
     )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Start what should run. Exit 1 when an agent or the watchdog is not ready in time."""
     desk = desk_of(io)
     declared, text = desk.declared(args, io)
     fleet, overrides = config.override(declared, desk.environ)
@@ -107,7 +122,7 @@ def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, 
             kickoff = None if by_file else operator.world.disk.stat(path)
             size = kickoff.size if kickoff is not None else 0
             if size > ARGUMENT_CAP:
-                io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: it is told to read {path}")
+                io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: its prompt is to read {path}")
 
 
 def _say_orphans(operator: Operator, io: Io) -> None:
@@ -282,13 +297,13 @@ def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = Fals
     """The supervisor, looking: "" or why not, which is said."""
     holder = operator.host.holder()
     if holder is not None and (silence := _silence(operator)):
-        io.warn(f"the watchdog (process {holder.pid}) has not looked for {silence:.0f} s: it is replaced")
+        io.warn(f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s: `up` replaces it")
         operator.stop_watchdog()
     elif holder is not None:
         _say_version(operator, io)
     why = operator.start_watchdog(watchdog_argv(operator.fleet))
     if not why and wait and not _beats(operator):
-        why = "it does not look; see `agents.py logs watchdog`"
+        why = "no tick within 15 s; see `agents.py logs watchdog`"
     if why:
         io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
     elif not quiet:
@@ -312,10 +327,10 @@ def say_of_watchdog(operator: Operator, io: Io) -> None:
     """What a verb that does not start the watchdog has found in its place."""
     holder = operator.host.holder()
     if holder is None:
-        io.note("no watchdog runs: nothing is healed until `agents.py up` starts one")
+        io.note("no watchdog runs: no agent is restarted until `agents.py up` starts one")
     elif silence := _silence(operator):
-        said = f"the watchdog (process {holder.pid}) has not looked for {silence:.0f} s: nothing is healed"
-        io.warn(f"{said} until `agents.py restart watchdog` replaces it")
+        said = f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s"
+        io.warn(f"{said}: no agent is restarted until `agents.py restart watchdog` replaces it")
     else:
         _say_version(operator, io)
 
@@ -426,7 +441,7 @@ def report(
     if table:
         io.table(("name", "up", "", "detail"), table)
     if not fine:
-        io.note(f"look closer with: agents.py status --config {fleet.config_path}")
+        io.note(f"agents.py status --config {fleet.config_path}")
     return 0 if fine else 1
 
 

@@ -1,7 +1,9 @@
-"""Check agents.toml: every error at once, each with its line, its key and what was expected.
+"""Check agents.toml or explain one of its keys.
 
---resolved prints the configuration after defaults, profiles and paths were merged; --explain KEY tells
-what a key means, its type, its default and an example (no file needed).
+Prints every error at once, each with its line, its key and what was expected. --explain needs no
+file.
+
+Example: agents.py validate --explain agent.watch
 """
 
 from __future__ import annotations
@@ -16,8 +18,16 @@ from fleet.config import docs, plain
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to print."""
-    parser.add_argument("--resolved", action="store_true", help="print the merged configuration as TOML")
-    parser.add_argument("--explain", metavar="KEY", help="what a key means, e.g. agent.watch")
+    parser.add_argument(
+        "--resolved",
+        action="store_true",
+        help="print the configuration with defaults, profiles and paths merged, as TOML",
+    )
+    parser.add_argument(
+        "--explain",
+        metavar="KEY",
+        help="print meaning, type, default and an example of a key, such as agent.watch",
+    )
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -1,4 +1,7 @@
-"""Which engine this is, and on what it runs."""
+"""Print the version of agent-fleet and its environment.
+
+Example: agents.py version --json
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fleet.world.ports import Disk
 
 VIEW_CAP = 64 << 20
+_IDLE = "the watchdog can record nothing and restarts no agent"
 
 
 def read_view(state_dir: str) -> dict[str, Any] | None:
@@ -62,9 +63,9 @@ def disk_trouble(path: str) -> str:
     if not os.path.isdir(path):
         return f"{path}: is not a directory: nothing can be recorded there; move it away, or change log_dir"
     if disk.f_flag & os.ST_RDONLY:
-        return f"{path}: the file system is read-only: nothing can be recorded, so nothing is healed"
+        return f"{path}: the file system is read-only: {_IDLE}"
     if disk.f_blocks and not disk.f_bavail:
-        return f"{path}: the disk is full: nothing can be recorded, so nothing is healed until there is room"
+        return f"{path}: the disk is full: {_IDLE} until there is room"
     if disk.f_files and not disk.f_favail:
-        return f"{path}: the file system has no room for another file: nothing is healed until there is"
+        return f"{path}: the file system has no room for another file: {_IDLE} until there is"
     return ""

@@ -1,6 +1,8 @@
-"""The supervisor: looks after the fleet until it is stopped. `up` runs it in a session of its own.
+"""Run the watchdog in this terminal.
 
-With --observe it only prints what it would do.
+`up` runs it in a tmux session of its own. It observes and acts until it is stopped.
+
+Example: agents.py watchdog --observe --once
 """
 
 from __future__ import annotations
@@ -50,12 +52,14 @@ PATIENCE_S = (5.0, 300.0)  # after a fault of our own: wait, twice as long each 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to run."""
-    parser.add_argument("--observe", action="store_true", help="look and decide, print the plan, do nothing")
-    parser.add_argument("--once", action="store_true", help="one look, then end")
+    parser.add_argument(
+        "--observe", action="store_true", help="observe and decide, print the plan, act on nothing"
+    )
+    parser.add_argument("--once", action="store_true", help="one tick, then end")
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
-    """The verb."""
+    """Tick until stopped; with --observe only print the plan."""
     for name in [n for n in os.environ if n.startswith("AGENT_")]:
         del os.environ[name]  # one-off overrides are for one invocation, never for what lives on
     path = os.path.realpath(config_path(args, io))

@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 # agents.toml
 
 Generated from the key table in `fleet/config/keys.py`. `agents.py validate` checks a file,
-`agents.py validate --explain KEY` tells about one key, and `agents.py validate --resolved` prints the file
+`agents.py validate --explain KEY` explains one key, and `agents.py validate --resolved` prints the file
 with every default filled in.
 
 Relative paths start at `project_dir`, and `~` is your home. Durations are seconds and may be fractions. A key

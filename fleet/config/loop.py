@@ -37,7 +37,7 @@ def build_loop(build: Build, agents: tuple[AgentSpec, ...]) -> tuple[Loop | None
     _roles_exist(build, workers, roles_dir)
     if workers and not row["kickoff_template"]:
         build.report.warn(
-            (*where, "kickoff_template"), "is not set: the agents are not told which phase it is"
+            (*where, "kickoff_template"), "is not set: the prompts do not name the phase"
         )
     loop = Loop(
         kickoff_template=build.file(row["kickoff_template"], (*where, "kickoff_template")),

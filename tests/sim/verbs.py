@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.sim.simulation import Simulation
 
 GIVES_WAY = 0.1  # the share of its port calls at which others get a turn
-FAULT = "a fault of this program"  # what `agents.py` says of an exception that nobody expected
+FAULT = "a bug of agent-fleet"  # what `agents.py` says of an exception that nobody expected
 
 
 @dataclass

@@ -18,5 +18,5 @@ def verb(config: Path, *words: str) -> tuple[int, str]:
         code: int = module.run(args, voice)
     except Exception as fault:
         code = main.told(fault, voice)
-    assert "a fault of this program" not in said.getvalue(), said.getvalue()
+    assert "a bug of agent-fleet" not in said.getvalue(), said.getvalue()
     return code, said.getvalue()

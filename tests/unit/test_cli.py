@@ -183,7 +183,11 @@ def test_a_verb_module_has_the_agreed_form():
     for verb, (name, *_) in main.verbs().items():
         module = importlib.import_module(f"fleet.cli.{name}")
         assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
-        assert parser.parser_for(verb, module).description, verb
+        first, *rest = (parser.parser_for(verb, module).description or "").strip().splitlines()
+        assert first == f"{main.VERBS[verb][1]}.", "the overview and the verb say the same"
+        assert len(first) <= 71, verb
+        [example] = [line for line in rest if line.startswith("Example: ")]
+        assert example.startswith(f"Example: agents.py {verb}"), verb
 
 
 # -- a voice that survives its listeners -----------------------------------------------------------------
@@ -236,7 +240,7 @@ def test_closed_streams_and_odd_locales_are_survived():
         (
             RuntimeError("oops"),
             1,
-            "error: a fault of this program: RuntimeError: oops (try: AO_DEBUG=1 shows where)\n",
+            "error: a bug of agent-fleet: RuntimeError: oops (try: AO_DEBUG=1 shows where)\n",
         ),
         (SystemExit(3), 3, ""),
         (locks.LockError("somebody has it: wait"), 1, "error: somebody has it: wait\n"),

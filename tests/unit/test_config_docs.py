@@ -48,7 +48,7 @@ def test_every_key_is_in_the_reference_the_schema_and_explained(section):
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("agent[1].wake.interval", "Time between two nudges."),
+        ("agent[1].wake.interval", "Time between two messages."),
         ("backend.claude.bin", "default  required unless inherited"),
         ("backend.bin", "default  required unless inherited"),
         ("backend.claude", "[backend.NAME]"),

@@ -492,7 +492,7 @@ def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
     with WatchdogLock(state):
         assert standing_still(rig.fleet, state) == ""
         os.utime(beat, (time.time() - 1000, time.time() - 1000))
-        assert "it has not looked for 1000 s" in standing_still(rig.fleet, state)
+        assert "the watchdog has not ticked for 1000 s" in standing_still(rig.fleet, state)
 
 
 def test_the_document_names_every_kind_and_whether_it_is_told_unasked():

@@ -71,11 +71,11 @@ def test_a_screen_may_come_from_standard_input(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("screen",), "which screens, of which backend?"),
+        (("screen",), "screen needs FILE and --backend"),
         (("screen", "--backend", "nosuch", "x"), "there is no backend 'nosuch'"),
         (("screen", "--backend", "claude", "nosuch.txt"), "nosuch.txt cannot be read: No such file"),
         (("screen", "--backend", "claude", "--at", "soon", "x"), "--at soon is not a time"),
-        (("backend", "show"), "which backend?"),
+        (("backend", "show"), "backend show needs a name"),
         (("backend", "show", "../x"), "there is no backend '../x'"),
         (("selftest", "--live", "nosuch"), "there is no live drill for 'nosuch'"),
         (["screen", "--backend", "claude", "--zone", "Nowhere/Land", "/dev/null"], "no zone 'Nowhere/Land'"),

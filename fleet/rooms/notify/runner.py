@@ -150,12 +150,12 @@ def standing_still(fleet: Fleet, state_dir: str) -> str:
     if not _is_wanted(state_dir):
         return ""
     if watchdog_holder(state_dir) is None:
-        return "no watchdog is running, nothing is healed: `agents.py ensure` brings it back"
+        return "no watchdog is running, no agent is restarted: `agents.py ensure` starts one"
     beat = last_beat(state_dir)
     age = time.time() - beat if beat is not None else 0.0
     if not is_stale(age, fleet.watchdog.signal_interval):
         return ""
-    return f"it has not looked for {age:.0f} s: `agents.py ensure` replaces it"
+    return f"the watchdog has not ticked for {age:.0f} s: `agents.py ensure` replaces it"
 
 
 def _is_wanted(state_dir: str) -> bool:

@@ -46,7 +46,7 @@ KEYS = (
     ("u", "up", "up", "start it"),
     ("e", "explain", "explain", "why it is in its state, and what comes next"),
     ("l", "logs", "logs", "what its session printed"),
-    ("slash", "filter", "filter", "only those whose name, state, model or reason has these letters"),
+    ("slash", "filter", "filter", "only rows with these letters in name, state, model or reason"),
     ("question_mark", "help", "help", "this page"),
     ("q", "quit", "quit", "leave; the fleet goes on"),
 )
@@ -304,7 +304,7 @@ class Top(App[int]):
     @work
     async def action_stop(self) -> None:
         """Once sure."""
-        if await self._sure("Stop {}? It stays down until somebody brings it up."):
+        if await self._sure("Stop {}? It stays down until the next `up`."):
             self._do("down", self.roster.selected)
 
     def action_up(self) -> None:
