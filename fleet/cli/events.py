@@ -26,6 +26,7 @@ from fleet.cli.moments import span
 from fleet.core.text import escaped
 from fleet.core.words import EventType
 from fleet.journal import events
+from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.world.files import RealDisk
 
 LAST = 50
@@ -69,15 +70,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
             raise Fail(f"there are no events yet: {path} does not exist", hint="agents.py up") from None
     named = args.since or args.until
     kept: deque[dict[str, Any]] = deque(maxlen=_most(args.n, every=bool(named)))
-    total, last = 0, 0.0
-    seen: set[tuple[float, int, str]] = set()
+    place = end_of(path) if args.follow else Bookmark()
+    seen = set()  # written since then, and read all the same
+    total = 0
     for record in events.read(RealDisk(), path, since=since):
+        if args.follow and record["ts"] >= place.at:
+            seen.add(_key(record))
         if _fits(record, args) and (end is None or record["ts"] <= end):
             total += 1
             kept.append(record)
-            if record["ts"] != last:
-                last, seen = record["ts"], set()
-            seen.add((record["ts"], record["seq"], record["type"]))
     if kept and total > len(kept):
         io.note(f"{total - len(kept)} earlier; -n N or --since WHEN shows more")
     for record in kept:
@@ -88,18 +89,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
         while not io.gone:
             io.flush()
             time.sleep(0.3)
-            for record in events.read(RealDisk(), path, since=last):
-                key = (record["ts"], record["seq"], record["type"])
-                if key in seen:
-                    continue
-                if record["ts"] > last:
-                    last, seen = record["ts"], set()
-                seen.add(key)
-                if _fits(record, args):
+            fresh, place = read_on(path, place)
+            for record in fresh:
+                if _key(record) not in seen and _fits(record, args):
                     _show(record, io, as_json=args.json)
+            seen = set()
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _key(record: dict[str, Any]) -> tuple[object, ...]:
+    return record["ts"], record["seq"], record["type"]
 
 
 def _most(asked: int | None, *, every: bool) -> int | None:

@@ -26,7 +26,7 @@ from fleet.core.text import escaped
 from fleet.journal.store import Store
 from fleet.transcripts.charts import page, plot
 from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.places import SHARED, sharing, wanted_of
+from fleet.transcripts.places import SHARED, conversations, sharing, wanted_of
 from fleet.transcripts.price import PriceBook
 from fleet.transcripts.report import (
     BY,
@@ -120,24 +120,10 @@ def _running(fleet: Fleet, io: Io) -> list[Record]:
     store = Store(RealDisk(), state, time.time, repair=False)
     log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
     meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False))
-    record = meter.live(wanted_of(fleet, os.environ, known_sessions(fleet)), time.time())
+    record = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), time.time())
     if record is None:
         io.note("no phase is being measured" + ("" if fleet.watchdog.log_tokens else ": log_tokens is off"))
     return [record] if record else []
-
-
-def known_sessions(fleet: Fleet) -> dict[str, list[str]]:
-    """The conversation each agent is known to be in."""
-    found = {}
-    for agent in fleet.agents:
-        try:
-            with open(os.path.join(fleet.log_dir, "state", f"{agent.name}.id"), encoding="utf-8") as handle:
-                ident = handle.read(200).strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        if ident:
-            found[agent.name] = [ident]
-    return found
 
 
 def _explain_emptiness(fleet: Fleet, args: argparse.Namespace, io: Io) -> None:

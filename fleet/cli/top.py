@@ -19,7 +19,7 @@ from fleet import engine
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
 from fleet.cli.status import gather
-from fleet.cli.tokens import known_sessions
+from fleet.transcripts.places import conversations
 from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 
@@ -73,7 +73,7 @@ class RealFloor:
             return str(fault)
 
     def used(self) -> Mapping[str, tuple[int, float | None]]:
-        return self._source.used(known_sessions(self.fleet))
+        return self._source.used(conversations(self.fleet))
 
     def run(self, *words: str, text: str = "") -> tuple[int, str]:
         try:

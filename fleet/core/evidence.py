@@ -2,8 +2,8 @@
 
 A screen holds what a CLI says of itself and what its agent says, and the two may look alike: a CLI may draw
 an answer that begins "You've hit your session limit" exactly as it draws its own banner. Words on a screen
-also outlive what they said. So an accusation (a limit, a broken conversation, a refusal) passes three questions
-before any rule sees it:
+also outlive what they said. So an accusation (a limit, a broken conversation, a refusal) passes three
+questions before any rule sees it:
 
   Who said it?       Where a structured source tells how turns end, and says that the model itself ended this
                      one, the words are the agent's own. While that source says that the turn still goes on,

@@ -262,31 +262,3 @@ def read(disk: Disk, path: str, *, since: float = 0.0, agent: str = "", kind: st
         except FileNotFoundError:
             continue
         yield from (r for r in once.records(raw) if _wanted(r, since, agent, kind))
-
-
-def follow(disk: Disk, path: str, wait: Callable[[], bool]) -> Iterator[Record]:
-    """Records written from now on. `wait` is called when there is nothing new; False from it ends this."""
-    found = disk.stat(path)
-    inode, offset = (found.inode, found.size) if found else (0, 0)
-    once = Once()
-    while wait():
-        found = disk.stat(path)
-        if found is None or (found.inode == inode and found.size == offset):
-            continue
-        if found.inode != inode:
-            if inode:  # rotated away: what was added before that is in the file's new place
-                yield from once.records(_rest(disk, f"{path}.1", inode, offset))
-            inode, offset = found.inode, 0
-        offset = min(offset, found.size)
-        raw = _rest(disk, path, inode, offset)
-        yield from once.records(raw)
-        offset += len(raw)
-
-
-def _rest(disk: Disk, path: str, inode: int, offset: int) -> bytes:
-    """The whole lines after an offset."""
-    found = disk.stat(path)
-    if found is None or found.inode != inode:
-        return b""
-    raw = disk.read(path, _READ_CAP)[offset:]
-    return raw[: raw.rfind(b"\n") + 1]

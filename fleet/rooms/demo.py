@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 
 from fleet import engine
 from fleet.core.words import EventType
+from fleet.journal.reading_on import Bookmark, read_on
 from fleet.rooms.captions import caption
-from fleet.rooms.eventfile import Bookmark, read_on
 from fleet.world.tmux import resolve_socket
 
 EXAMPLE = "builder-adversary"

@@ -226,16 +226,9 @@ def _fleet(args: argparse.Namespace) -> Fleet:
 
 
 def _wanted(fleet: Fleet) -> tuple[Any, ...]:
-    from fleet.transcripts.places import wanted_of
+    from fleet.transcripts.places import conversations, wanted_of
 
-    sessions: dict[str, list[str]] = {}
-    for agent in fleet.agents:
-        try:
-            with open(os.path.join(fleet.log_dir, "state", f"{agent.name}.id"), encoding="utf-8") as handle:
-                sessions[agent.name] = [handle.read(200).strip()]
-        except (OSError, UnicodeDecodeError):
-            continue
-    return wanted_of(fleet, os.environ, sessions)
+    return wanted_of(fleet, os.environ, conversations(fleet))
 
 
 def _follow(args: argparse.Namespace) -> int:

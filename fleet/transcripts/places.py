@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
 
 HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
 _GLANCE = 1 << 14  # mostly this much tells
+_ID_BYTES = 4096
 SHARED = "(shared)"  # cannot be the name of an agent
 
 def head_bytes(path: str, size: int = HEAD_BYTES) -> bytes:
@@ -109,6 +110,19 @@ def _near(source: Transcript, agent: Wanted) -> bool:
         return False
     folders = set(map(lines.folder_of, agent.directories))
     return not folders.isdisjoint(source.path.split(os.sep))
+
+
+def conversations(fleet: Fleet, read: Callable[[str, int], bytes] = regular.read) -> dict[str, list[str]]:
+    """The conversation each agent is known to be in."""
+    found = {}
+    for agent in fleet.agents:
+        try:
+            ident = read(f"{fleet.log_dir}/state/{agent.name}.id", _ID_BYTES).decode().strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if ident:
+            found[agent.name] = [ident]
+    return found
 
 
 def wanted_of(

@@ -6,12 +6,10 @@ seconds otherwise, a slice at a time, so that catching up with an old project ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fleet.core.case import LoopState
 from fleet.core.model import Fleet
 from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.places import wanted_of
+from fleet.transcripts.places import conversations, wanted_of
 from fleet.transcripts.price import PriceBook
 from fleet.transcripts.tokenlog import Record, TokenLog
 from fleet.world.phasebook import PhaseBook
@@ -43,16 +41,7 @@ class Bookkeeper:
             log = TokenLog(f"{fleet.log_dir}/token-log.jsonl", self._world.disk)
             self._meter = PhaseMeter(self._house.store, log, PriceBook(fleet.prices, library=False))
         self._phase, self._noted = phase, steady
-        wanted = wanted_of(fleet, self._world.environ, self._conversations(fleet))
+        wanted = wanted_of(fleet, self._world.environ, conversations(fleet, self._world.disk.read))
         place = PhaseBook(self._house.store, self._world.lock, fleet.loop.state_file).read().place
         began = place.since if place is not None else None
         return self._meter.observe(phase, wanted, wall, limited=limited, changed_at=began)
-
-    def _conversations(self, fleet: Fleet) -> Mapping[str, list[str]]:
-        """The conversation each agent is known to be in."""
-        found = {}
-        for agent in fleet.agents:
-            ident = (self._house.store.read_text(f"{agent.name}.id", 4096) or "").strip()
-            if ident:
-                found[agent.name] = [ident]
-        return found

@@ -14,7 +14,7 @@ import pytest
 
 from fleet.core.words import EventType
 from fleet.journal import events as events_module
-from fleet.journal.events import Begun, Events, follow, read
+from fleet.journal.events import Begun, Events, read
 from fleet.world.files import RealDisk
 from tests.unit.memory_disk import MemoryDisk
 from tools.docs import written
@@ -209,26 +209,6 @@ def test_reading_filters_by_time_agent_and_family():
     assert numbers(disk, kind="agent") == [0, 1]
     assert numbers(disk, kind="agent.died") == [0]
     assert numbers(disk, kind="agent.die") == []
-
-
-def test_following_sees_every_new_record_over_rotation_and_torn_lines(monkeypatch):
-    monkeypatch.setattr(events_module, "CAP", 700)
-    disk = MemoryDisk()
-    events = writer(disk)
-    events.record("agent.ready", n=-1)
-    steps = iter(range(60))
-
-    def wait():
-        step = next(steps, None)
-        if step is None:
-            return False
-        if step % 3 == 0:
-            events.record("agent.ready", n=step // 3)
-        elif step % 3 == 1:
-            disk.append(PATH, b'{"torn', sync=False)
-        return True
-
-    assert [r["facts"]["n"] for r in follow(disk, PATH, wait)] == list(range(20))
 
 
 def test_secrets_never_reach_the_file():

@@ -17,8 +17,8 @@ from fleet.config import parse
 from fleet.core.model import NOTICES, Notify
 from fleet.core.words import EventType
 from fleet.journal.events import Events
+from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.journal.store import Store
-from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.rooms.notify import notices, targets
 from fleet.rooms.notify.notices import NOTHING_YET, from_event, wanted
 from fleet.rooms.notify.notifier import BACK_OFF_S, BURST, Notifier, is_quiet
@@ -172,6 +172,19 @@ def test_reading_goes_on_where_it_stopped_also_over_a_rotation(tmp_path, monkeyp
     records, place = read_on(events.path, place)
     assert [*seen, *(r["agent"] for r in records)] == [f"n{n}" for n in range(60)]
     assert read_on(events.path, place)[0] == []
+
+
+def test_a_long_file_that_was_rotated_is_read_to_its_end(tmp_path, monkeypatch):
+    """What is read at once is bounded; the rest of a file that is not in use any more comes with it."""
+    monkeypatch.setattr("fleet.journal.events.CAP", 20_000)
+    monkeypatch.setattr("fleet.journal.reading_on.BLOCK", 2_000)
+    events, place = journal(tmp_path), Bookmark()
+    for number in range(150):
+        events.record("agent.ready", agent=f"n{number}")
+    seen = []
+    while records := (got := read_on(events.path, place))[0]:
+        place, seen = got[1], [*seen, *(r["agent"] for r in records)]
+    assert seen == [f"n{n}" for n in range(150)]
 
 
 def test_a_line_that_is_still_being_written_waits(tmp_path):

@@ -20,8 +20,8 @@ from fleet.core.codec import from_plain, to_plain
 from fleet.core.model import Fleet, Notify
 from fleet.core.words import EventType
 from fleet.journal.events import Events
+from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.journal.store import Store
-from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.rooms.notify.notices import NOTHING_YET, Book, Notice, drifted, from_event, still_so, wanted
 from fleet.rooms.notify.targets import Dispatch, label
 

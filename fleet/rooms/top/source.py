@@ -10,8 +10,8 @@ from typing import Any
 
 from fleet import config
 from fleet.core.model import Fleet
+from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.journal.store import Store, StoreError
-from fleet.rooms.eventfile import Bookmark, end_of, read_on
 from fleet.transcripts.meter import Meter
 from fleet.transcripts.phase import PhaseMeter
 from fleet.transcripts.places import wanted_of

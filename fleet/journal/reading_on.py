@@ -1,4 +1,4 @@
-"""Reading on in events.jsonl from a place that survives us, also when the file was rotated meanwhile.
+"""Reading on in events.jsonl from a place that survives the reader, also when the file was rotated meanwhile.
 
 A place is a file (by inode) and an offset in it. Rotation only renames, so the rest of the old file is
 found under its new name; where even that is gone, the time of the last record read is the place.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fleet.journal.events import KEEP, Once, Record, parse
 
-BLOCK = 4 << 20  # read at once; the rest is there next time
+BLOCK = 4 << 20  # of the file in use, read at once; the rest is there next time
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def read_on(path: str, place: Bookmark) -> tuple[list[Record], Bookmark]:
     found: list[Record] = []
     for number, (name, inode, _) in enumerate(files[here or 0 :]):
         start = place.offset if here is not None and number == 0 else 0
-        records, end = _rest(name, inode, start)
+        records, end = _rest(name, inode, start, BLOCK if name == path else -1)
         found += [r for r in records if _time(r) > skip]
         place = replace(place, inode=inode, offset=end)
     return found, replace(place, at=max([place.at, *map(_time, found)]))
@@ -69,13 +69,13 @@ def _files(path: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def _rest(path: str, inode: int, offset: int) -> tuple[list[Record], int]:
+def _rest(path: str, inode: int, offset: int, most: int) -> tuple[list[Record], int]:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_ino != inode:
                 return [], offset  # rotated just now: next time
             file.seek(offset)
-            raw = file.read(BLOCK)
+            raw = file.read(most)
     except OSError:
         return [], offset
     whole = raw.rfind(b"\n") + 1
