@@ -8,9 +8,23 @@ from fleet.core.actions import Action
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message, Moment
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
-from fleet.core.seen import PaneView, Posted, Reading
+from fleet.core.seen import PaneView, Posted, Reading, ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType, Witness
+
+BY_SCREEN: dict[str, Detail] = {
+    ScreenState.WORKING: Detail.WORKING,
+    ScreenState.IDLE: Detail.IDLE,
+    ScreenState.ASKING: Detail.ASKING,
+    ScreenState.LIMITED: Detail.LIMITED,
+    ScreenState.RETRYING: Detail.RETRYING,
+    ScreenState.ERROR: Detail.ERROR,
+    ScreenState.CONTEXT: Detail.CONTEXT,
+    ScreenState.WEDGED: Detail.WEDGED,
+    ScreenState.STARTING: Detail.STARTING,
+    ScreenState.SHELL: Detail.MISMATCH,
+    ScreenState.UNKNOWN: Detail.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,18 @@ class Case:
         return max(self.looked, self.now.steady)
 
     @property
+    def sight(self) -> Detail:
+        """The word for what is seen, when no rule has one."""
+        pane = self.seen.pane
+        if pane is None:
+            return Detail.DOWN
+        if pane.dead:
+            return Detail.EXITED
+        if isinstance(self.agent, ServiceSpec):
+            return Detail.WORKING
+        return BY_SCREEN.get(self.memory.state, Detail.STARTING)
+
+    @property
     def watched(self) -> bool:
         """Does the watchdog heal it at all?"""
         return self.agent.watch != "none"
@@ -125,6 +151,7 @@ class Verdict:
     action: Action | None = None
     hold: bool = False
     detail: Detail | None = None
+    explains: bool = False  # what is seen: its reason is shown when no rule names a detail
     memory: AgentMemory | None = None
     wake_at: float | None = None  # steady: look again not later than this
     events: tuple[tuple[EventType, str], ...] = ()  # with its reason

@@ -1,8 +1,9 @@
 """The order of the rules, and what becomes of their answers.
 
-The first rule that acts or holds ends the agent's turn; the others are on record as well, because
-"why did it not?" is asked as often as "why did it?". One act a look and an agent: escalation climbs
-one rung at a time.
+The first rule that acts or holds ends the agent's turn, and its reason is shown. If none does, the reason
+shown is that of the rule that named the detail; if none did, of the first that explains what is seen. The
+others are on record as well, because "why did it not?" is asked as often as "why did it?". One act a look and
+an agent: escalation climbs one rung at a time.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ from fleet.core.rules.unknown import unknown
 from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
-from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType
+from fleet.core.words import EventType, Witness
 
 Rule = Callable[[Case], Verdict | None]
 SIGHT = "sight"  # who decides when every rule is silent
@@ -79,20 +79,6 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
     ("heal", heal),
 )
 
-BY_SCREEN: dict[str, Detail] = {
-    ScreenState.WORKING: Detail.WORKING,
-    ScreenState.IDLE: Detail.IDLE,
-    ScreenState.ASKING: Detail.ASKING,
-    ScreenState.LIMITED: Detail.LIMITED,
-    ScreenState.RETRYING: Detail.RETRYING,
-    ScreenState.ERROR: Detail.ERROR,
-    ScreenState.CONTEXT: Detail.CONTEXT,
-    ScreenState.WEDGED: Detail.WEDGED,
-    ScreenState.STARTING: Detail.STARTING,
-    ScreenState.SHELL: Detail.MISMATCH,
-    ScreenState.UNKNOWN: Detail.UNKNOWN,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -131,6 +117,7 @@ def judge(case: Case) -> Judgement:
     wakes: list[float] = []
     detail: Detail | None = None
     winner, reason, action = "", "", None
+    sight = (SIGHT, "")
     for name, rule in rules_for(case):
         verdict = rule(case)
         if verdict is None:
@@ -145,17 +132,21 @@ def judge(case: Case) -> Judgement:
             finished.extend(verdict.finished)
         if verdict.wake_at is not None:
             wakes.append(verdict.wake_at)
-        detail = detail or verdict.detail
-        winner, reason = winner or name, reason or verdict.reason
+        if detail is None and verdict.detail is not None:
+            winner, reason, detail = name, verdict.reason, verdict.detail
+        if verdict.explains and not sight[1]:
+            sight = (name, verdict.reason)
         if verdict.action is not None or verdict.hold:
             winner, reason, action = name, verdict.reason, verdict.action
             detail = verdict.detail or detail
             break
-    detail = detail or _by_sight(case)
+    if not winner:
+        winner, reason = sight
+    detail = detail or case.sight
     memory = memory.with_detail(str(detail), case.now.wall)
     decided = Judgement(
-        winner or SIGHT,
-        reason or str(detail).lower(),
+        winner,
+        reason or _sighted(case),
         detail,
         memory,
         action,
@@ -194,13 +185,16 @@ def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:
     return SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES
 
 
-def _by_sight(case: Case) -> Detail:
-    """The word for what is seen when no rule had one."""
+def _sighted(case: Case) -> str:
+    """Who says what is shown when no rule had a word for it."""
     pane = case.seen.pane
     if pane is None:
-        return Detail.DOWN
+        return "not running"
     if pane.dead:
-        return Detail.EXITED
+        return pane.ending
     if isinstance(case.agent, ServiceSpec):
-        return Detail.WORKING
-    return BY_SCREEN.get(case.memory.state, Detail.STARTING)
+        return "its process runs"
+    if not case.memory.state:
+        return "its screen has not been read yet"
+    reported = case.seen.working is not None and case.seen.heard_from
+    return f"its {reported or Witness.SCREEN} says {case.memory.state}"

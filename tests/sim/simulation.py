@@ -669,7 +669,7 @@ class Simulation:
         for name, verdict in watchdog.mind.judged.items():
             if self._marked.get(name) is not verdict:
                 self._marked[name] = verdict
-                self.report.rules[verdict.rule] += 1
+                self.report.rules.update({verdict.rule, *dict(verdict.trace)})
                 row = watchdog.board.rows[name]
                 was, self._rows[name] = self._rows.get(name, row), row
                 if was.state != row.state:

@@ -30,6 +30,7 @@ from fleet.core.rules.unknown import unknown
 from fleet.core.rules.waiting import waiting
 from fleet.core.rules.wake import wake
 from fleet.core.rules.wedged import wedged
+from fleet.core.seen import Marker
 from fleet.core.state import EDGES, Detail, State
 from fleet.core.words import EventType, MessageKind, MessageState, PingAbout, StopStage, Witness
 from tests.unit.cases import (
@@ -1192,6 +1193,53 @@ def test_a_service_is_only_kept_alive():
         case(replace(READY, over="run1"), agent=SERVICE, seen=seen(pane=dead(), reading=None, survivors=0))
     )
     assert isinstance(verdict.action, Start)
+
+
+CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="working")
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "detail", "rule", "reason"),
+    [
+        pytest.param(
+            CONFIRMED,
+            seen(reading=reading("working"), working=True, heard_from=Witness.HOOK, receipt=NOW.wall),
+            Detail.WORKING,
+            "sight",
+            "its hook says working",
+            id="a-receipt-does-not-explain-work",
+        ),
+        pytest.param(
+            replace(READY, state="idle"),
+            seen(),
+            Detail.IDLE,
+            "stall",
+            "idle for 0 s of 300",
+            id="what-is-new-in-this-look-is-no-younger-than-nothing",
+        ),
+        pytest.param(
+            replace(READY, state="idle", outbox=(message(),)),
+            seen(reading=reading("idle", draft="mine")),
+            Detail.IDLE,
+            "typing",
+            "send waits: somebody's draft stands in the composer",
+            id="a-message-that-waits-goes-before-the-idle-time",
+        ),
+        pytest.param(
+            replace(READY, state="idle", woke=NOW.steady),
+            seen(reading=reading("idle", marker=Marker(NOW.wall + 60, "WAITING-UNTIL"))),
+            Detail.WAITING,
+            "waiting",
+            "waiting by its own word",
+            id="the-rule-that-named-the-detail",
+        ),
+    ],
+)
+def test_the_reason_belongs_to_what_is_shown(memory, look, detail, rule, reason):
+    agent = replace(AGENT, watch="heal+stall", wake=Wake(600.0, "/w"))
+    memory = replace(memory, woke=NOW.steady, content="")
+    verdict = judge(case(memory, agent=agent, seen=look, looked=NOW.steady + 0.3))
+    assert (verdict.detail, verdict.rule, verdict.reason) == (detail, rule, reason)
 
 
 def test_limited_beats_dead_wedged_mismatched_and_stalled():

@@ -41,10 +41,14 @@ def stall(case: Case) -> Verdict | None:
         return None
     if quiet >= grace and not case.seen.proc.measured:
         return Verdict(
-            f"{memory.state} for {quiet:.0f} s; measuring its processes first", wake_at=now + MEASURE_S
+            f"{memory.state} for {quiet:.0f} s; measuring its processes first",
+            explains=True,
+            wake_at=now + MEASURE_S,
         )
     if quiet < grace:
-        return Verdict(f"{memory.state} for {quiet:.0f} s of {grace:.0f}", wake_at=now + grace - quiet)
+        shown = max(0.0, quiet)  # what this look found new began when the look was over
+        reason = f"{memory.state} for {shown:.0f} s of {grace:.0f}"
+        return Verdict(reason, explains=True, wake_at=now + grace - quiet)
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
         wake_at = now + memory.marker + case.watchdog.stall_grace - case.now.wall
         return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)

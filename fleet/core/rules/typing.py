@@ -60,10 +60,12 @@ def receipts(case: Case) -> Verdict | None:
     if message is None:
         return None
     if message.posted:
-        return _answered(case, message)
-    if message.status is MessageState.TYPED:
-        return _submit(case, message)
-    return _confirm(case, message)
+        verdict = _answered(case, message)
+    elif message.status is MessageState.TYPED:
+        verdict = _submit(case, message)
+    else:
+        verdict = _confirm(case, message)
+    return verdict if verdict.finished else replace(verdict, explains=True)
 
 
 def typing(case: Case) -> Verdict | None:
@@ -83,13 +85,15 @@ def typing(case: Case) -> Verdict | None:
     if why_not:
         # at first often, then less: a message may have to wait for hours, and each look costs one
         patience = min(LONGEST_S, max(2.0, (now - message.queued) / 10))
-        return Verdict(f"{message.kind} waits: {why_not}", wake_at=now + patience)
+        return Verdict(f"{message.kind} waits: {why_not}", explains=True, wake_at=now + patience)
     if message.why and now - message.at < RETRY_S:  # whoever waits for it nudges us all the time
-        return Verdict(f"{message.kind} could not be typed: {message.why}", wake_at=message.at + RETRY_S)
+        return Verdict(
+            f"{message.kind} could not be typed: {message.why}", explains=True, wake_at=message.at + RETRY_S
+        )
     if not case.seen.fresh:
-        return Verdict(f"{message.kind} waits for a look at the screen", wake_at=now + 0.05)
+        return Verdict(f"{message.kind} waits for a look at the screen", explains=True, wake_at=now + 0.05)
     if awaits_server(case, message):
-        return Verdict(f"{message.kind} waits for a word of its server", wake_at=now + GAP_S)
+        return Verdict(f"{message.kind} waits for a word of its server", explains=True, wake_at=now + GAP_S)
     pane, reading = case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
