@@ -32,8 +32,8 @@ FARTHEST_S = 8 * 86_400.0  # nobody believes a reset later than that; a clock wa
 TAIL = 20000  # bytes of the record in which the cause of an act must stand
 
 
-class Violation(AssertionError):
-    """A promise was broken."""
+class Violation(BaseException):
+    """A promise was broken. No guard of the watchdog may take it for a fault of its own."""
 
 
 @dataclass
