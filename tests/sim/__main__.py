@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from itertools import repeat
 
 from tests.sim import golden
+from tests.sim.entered import entered, told
 from tests.sim.marks import missing
 from tests.sim.shrink import shrink
 from tests.sim.simulation import run_seed
@@ -34,7 +35,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--loops", action="store_true", help="fleets with phases, gates, handoff and hooks")
     parser.add_argument("--goldens", action="store_true", help="compare with what was; see golden.py")
     parser.add_argument("--renew", action="store_true", help="with --goldens: write the files instead")
+    parser.add_argument("--entered", action="store_true", help="which lines of the deciding code are entered")
     args = parser.parse_args(argv)
+    if args.entered:
+        return _entered(args)
     if args.goldens:
         return _goldens(args)
     began = time.monotonic()
@@ -67,6 +71,15 @@ def main(argv: list[str] | None = None) -> int:
     for gap in gaps:
         print(f"never happened: {gap}")
     return 1 if failed or gaps else 0
+
+
+def _entered(args: argparse.Namespace) -> int:
+    """The seeds without and with a loop, traced."""
+    seeds = range(args.first, args.first + args.seeds)
+    each = [(seed, args.hours, loop) for loop in (False, True) for seed in seeds]
+    with ProcessPoolExecutor(args.jobs) as pool:
+        print(*told(list(pool.map(entered, *zip(*each, strict=True)))), sep="\n")
+    return 0
 
 
 def _goldens(args: argparse.Namespace) -> int:

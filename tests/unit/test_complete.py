@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fleet.core.loop import ClearMarker, ConsumeTrigger, RunTask, WriteMarker
+from fleet.core.loop import ClearMarker, ConsumeTrigger, InboxView, ReadHistory, RunTask, WriteMarker
 from fleet.core.model import OnComplete
-from tests.unit.loops import NOW, decide, fleet, moves, seen, settled, steps
+from tests.unit.loops import NOW, STILL, B, change, decide, fleet, moves, seen, settled, steps
 
 REPORT = OnComplete("/p/.ao/.run-on-complete", "reporter")
 
@@ -31,6 +31,18 @@ def test_a_loop_that_will_not_stop_does_not_hold_the_marker_for_ever():
 def test_the_marker_names_what_was_done():
     (step,) = steps(end(), WriteMarker)
     assert step.ids == ("p1", "p2", "p3")
+
+
+def test_a_complete_loop_keeps_up_with_the_repository_and_wakes_nobody():
+    known = end(inboxes=(InboxView("ADVERSARY-INBOX.md", work="1", remote="1"),)).memory
+    plan = end(
+        memory=known,
+        git=change(STILL, tip=B),
+        inboxes=(InboxView("ADVERSARY-INBOX.md", work="2", remote="2"),),
+    )
+    assert plan.memory.tip == B
+    assert not steps(plan, ReadHistory)
+    assert not plan.pings
 
 
 def test_completion_is_idempotent():
