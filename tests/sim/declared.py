@@ -62,7 +62,7 @@ OWN_CHOICE = {  # how those are started that choose the id of their conversation
     "codec": 'notify_flag = "-c notify={notify}"',
     "envoy": (
         'prompt_delivery = "ping"\nport_flag = "--port {port}"\nserver_key_env = "ENVOY_KEY"\n'
-        'message_delivery = "server"'
+        'message_delivery = "server"\npreamble = "ulimit -c 0"'
     ),
 }
 OURS = """session_id_flag = "--session-id '{id}'\""""
@@ -160,6 +160,7 @@ roles_dir = "prompts"
 repo = "repo"
 claim_pings = "adversary"
 review_pings = "builder"
+inboxes = ["TO-ADVERSARY.md", "TO-BUILDER.md"]
 
 [loop.on_complete]
 trigger_file = "CLEANUP"

@@ -77,6 +77,7 @@ LOOP_DAILY: dict[str, float] = {
     "children_hang": 4,
     "children_refused": 4,
     "done_trigger": 2,
+    "inbox_message": 6,
     "op_phase_set": 3,
     "op_phase_next": 3,
 }

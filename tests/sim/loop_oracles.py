@@ -7,6 +7,7 @@ by one, once, on a marker that is true and on gates that pass. The task at the e
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from tests.sim.agents import SimAgent
 from tests.sim.declared import LOG_DIR
@@ -20,6 +21,7 @@ SIDECAR = f"{LOG_DIR}/state/phase.json"
 PENDING = '"pending":true'
 MARKER = f"{LOG_DIR}/SEQUENCE-COMPLETE"
 _NEWEST = re.compile(r"^Handoff: .*newest commit ([0-9a-f]{12})|^git show ([0-9a-f]{12})$")
+_INBOX = re.compile(r"^Handoff: there is a new message in (\S+)\. ")
 _GATE = re.compile(r"^Phase (p\d) is marked as done, but gate")
 ENOUGH_S = 6 * 3600.0  # of peace, with nobody refused: then the loop has come to its end
 KIND = {ADVERSARY: "claim", BUILDER: "review"}
@@ -36,6 +38,8 @@ class LoopOracles:
         self._asked: int | None = None  # where a person wants it to be
         self._known: set[str] = set()  # the commits that were there when they said so
         self._heard: set[tuple[str, str]] = set()
+        self._left: Counter[str] = Counter()  # messages in an inbox, ever
+        self._told: Counter[tuple[str, str]] = Counter()  # of them, by agent and inbox
         self._since: float | None = None  # when peace began
         self._seen = self._refused = 0.0
         self.triggers = 0
@@ -63,6 +67,8 @@ class LoopOracles:
             return
         if found := _NEWEST.match(text):
             self._ping(agent, found[1] or found[2])
+        elif found := _INBOX.match(text):
+            self._inbox(agent, found[1])
         elif (found := _GATE.match(text)) and found[1] != agent.phase:
             self._oracles.fail("I13", f"{agent.name} in phase {agent.phase} hears of a gate of {found[1]}")
 
@@ -76,6 +82,15 @@ class LoopOracles:
         self._heard.add((agent.name, short))
         if commit.phase < agent.phase:
             fail("I13", f"{agent.name} in phase {agent.phase} is told of a commit of {commit.phase}")
+
+    def left(self, path: str) -> None:
+        """Somebody is about to leave a file in an inbox."""
+        self._left[path.rpartition("/")[2]] += 1
+
+    def _inbox(self, agent: SimAgent, name: str) -> None:
+        self._told[agent.name, name] += 1
+        if self._told[agent.name, name] > self._left[name]:
+            self._oracles.fail("I11", f"{agent.name} is told of {name} more often than it was written")
 
     # -- where the loop stands
 

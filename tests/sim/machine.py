@@ -190,6 +190,10 @@ class Machine:
             on_heard=self.on_heard,
             on_hook=self.sources.report,
         )
+        if facts.preamble:  # its own last line says that it has ended
+            said = f"{launch.run} 0\n".encode()
+            path = f"{LOG_DIR}/state/preamble-{launch.session}"
+            self.clock.after(member.agent.rng.uniform(0.01, 3.0), lambda: self.disk.put(path, said))
         if facts.port:
             key = self.disk.text(f"{LOG_DIR}/state/key-{launch.session}").strip()
             self.sources.listen(member.agent, facts.port, key)

@@ -7,6 +7,7 @@ import re
 BUILDER, ADVERSARY, CLOSER = "builder", "adversary", "closer"
 PHASES = ("p1", "p2", "p3", "p4")
 TRIGGER = "CLEANUP"
+INBOXES = ("TO-ADVERSARY.md", "TO-BUILDER.md")
 GATES = {
     "p1": ("{ run = 'check' }", '{ review = "PASS" }'),
     "p2": ("{ clean = true }", "{ run = 'check' }"),

@@ -17,8 +17,9 @@ from tests.sim.declared import CONFIG, LOG_DIR, Declared, toml
 from tests.sim.faults import Fault
 from tests.sim.loop_oracles import LoopOracles
 from tests.sim.machine import Machine, Member
-from tests.sim.names import PHASES
+from tests.sim.names import INBOXES, PHASES
 from tests.sim.oracles import Oracles
+from tests.sim.repo import REPO
 from tests.sim.sources import transcript_of
 from tests.sim.work import Work
 
@@ -392,6 +393,17 @@ class Nemesis:
         if (children := self.stage.children) is not None:
             children.trouble = trouble
             self.machine.clock.after(seconds, lambda: setattr(children, "trouble", ""))
+
+    def inbox_message(self, rng: Random) -> None:
+        """Somebody leaves a file for a side of the loop, which takes it away later."""
+        path = f"{REPO}/{rng.choice(INBOXES)}"
+        self.stage.loop.left(path)
+        self.machine.disk.put(path, f"Please see to {rng.randrange(10**6)}.\n".encode())
+        self.machine.wake("loop")
+        gone = self.machine.disk.unlink
+        self.machine.clock.after(
+            rng.uniform(60, 7200), lambda: path in self.machine.disk.files and gone(path)
+        )
 
     def done_trigger(self, _rng: Random) -> None:
         """Somebody asks for the task at the end."""

@@ -15,10 +15,11 @@ from typing import NoReturn
 
 from fleet.core.words import EventType, Outcome
 from fleet.journal.events import parse
-from tests.sim.agents import BUSY, Mood, SimAgent
+from tests.sim.agents import BUSY, PERSONAS, Mood, SimAgent
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
 from tests.sim.machine import Machine, Member
 from tests.sim.processes import SimProc
+from tests.sim.sources import conversation_file
 from tests.sim.tmux import SimSession
 
 DEADLY = frozenset({signals.SIGTERM, signals.SIGKILL, signals.SIGINT, signals.SIGHUP, signals.SIGQUIT})
@@ -94,8 +95,8 @@ class Oracles:
         return self.machine.actor == "watchdog" and not self.machine.tmux.late
 
     def raced(self, name: str) -> bool:
-        """Did the operator lay hands on it just now?"""
-        return self.excuses.touched[name] >= self.began - 60
+        """Did the operator lay hands on it just now, as far as a watchdog could see it?"""
+        return max(self.excuses.touched[name], self.excuses.heard[name]) >= self.began - 60
 
     # -- hooks
 
@@ -347,13 +348,19 @@ class Starts:
 
     def _same_conversation(self, member: Member, agent: SimAgent) -> None:
         if member.resume and member.conversation and agent.conversation != member.conversation:
-            if member.bad_boots < 2 and not member.afresh and not member.fresh:
+            lost = PERSONAS[member.persona].transcript and not self._kept(member.conversation)
+            if member.bad_boots < 2 and not member.afresh and not member.fresh and not lost:
                 self._o.fail("I18", f"{member.name} begins anew although {member.conversation} is on record")
             member.bad_boots = 0
         if agent.conversation != member.conversation:
             member.fresh = False
         member.afresh = False
         member.conversation = agent.conversation or member.conversation
+
+    def _kept(self, conversation: str) -> bool:
+        """Does the CLI still have that one? Nobody can go on with what is gone."""
+        path = conversation_file(conversation)
+        return path in self._machine.disk.files or path in self._machine.disk.dirs
 
     def _wanted(self, member: Member) -> None:
         o, name, now = self._o, member.name, self._machine.clock.t

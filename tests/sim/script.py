@@ -22,6 +22,7 @@ class Facts:
     conversation: str = ""
     resumed: bool = False
     port: int = 0
+    preamble: bool = False
 
 
 def read_script(text: str) -> Facts:
@@ -37,4 +38,5 @@ def read_script(text: str) -> Facts:
         conversation=conversation[1] if conversation else "",
         resumed=resume is not None,
         port=int(port[1]) if port else 0,
+        preamble="trap _ao_start EXIT" in text,
     )

@@ -634,6 +634,8 @@ class Simulation:
             clock.advance_to(t)
         for key in sorted(machine.keys):
             self.watchdog.hasten(key)
+        if machine.keys and isinstance(self.watchdog.loop, LoopKeeper):
+            self.watchdog.loop.watch_paths(self.fleet)  # as it is asked before each sleep
         machine.keys.clear()
 
     def _tick(self) -> float:

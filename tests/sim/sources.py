@@ -46,7 +46,12 @@ def transcript_of(agent: SimAgent) -> str:
         born = datetime.fromtimestamp(int(agent.conversation.replace("-", "")[:12], 16) / 1000, UTC)
         name = f"rollout-{born:%Y-%m-%dT%H-%M-%S}-{agent.conversation}.jsonl"
         return f"{HOME}/.codex/sessions/{born:%Y/%m/%d}/{name}"
-    return f"{HOME}/.claude/projects/{slug(PROJECT_DIR)}/{agent.conversation}.jsonl"
+    return conversation_file(agent.conversation)
+
+
+def conversation_file(conversation: str) -> str:
+    """The transcript of a conversation whose id we chose."""
+    return f"{HOME}/.claude/projects/{slug(PROJECT_DIR)}/{conversation}.jsonl"
 
 
 @dataclass

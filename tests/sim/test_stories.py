@@ -9,6 +9,7 @@ import pytest
 
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR, Declared
+from tests.sim.names import ADVERSARY, BUILDER, CLOSER
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
 from tests.sim.sources import transcript_of
@@ -586,6 +587,17 @@ def test_a_letter_of_a_watchdog_that_was_killed_is_looked_up_before_it_is_sent_a
     at(sim, 260, lambda: sim.machine.arm(call, lambda: sim.kill_watchdog(1.0)))
     told(sim)
     assert [t for t in agent(sim, "a").received if t.startswith("note")] == ["note 0 for a"]
+
+
+def test_a_message_in_an_inbox_is_told_to_its_side_once():  # I11
+    workers = (Declared(BUILDER, kind="loop", role=BUILDER), Declared(ADVERSARY, kind="loop", role=ADVERSARY))
+    sim = story(*workers, Declared(CLOSER, kind="task", watch="none", enabled=False), loop=True)
+    for t, number in ((300, 2), (900, 3), (1500, 5)):
+        at(sim, t, lambda n=number: sim.nemesis.inbox_message(Random(n)))
+    at(sim, 1000, lambda: sim.kill_watchdog(1.0))
+    told(sim)
+    heard = [t for n in (BUILDER, ADVERSARY) for t in agent(sim, n).received if "new message" in t]
+    assert len(heard) == 3
 
 
 def test_a_full_disk_that_has_room_again_is_no_trouble_any_more():  # I35

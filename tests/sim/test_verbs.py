@@ -220,6 +220,19 @@ def test_phase_set_moves_the_running_agents_with_the_loop(watched):  # I27
     assert seen == [("p3", True), ("p3", True)]
 
 
+def test_a_phase_set_while_no_watchdog_ran_moves_the_agents_when_one_does():  # I23 I27
+    sim = looping()
+    typed = Typed(sim)
+    at(sim, 100, lambda: agent(sim, ADVERSARY)._to_ask())
+    at(sim, 300, lambda: sim.kill_watchdog(900.0))
+    typed.at(310, "phase set 1", BUILDER, ADVERSARY, CLOSER, kill=40)
+    phases = []
+    at(sim, 1400, lambda: phases.extend(agent(sim, name).phase for name in (BUILDER, ADVERSARY)))
+    told(sim)
+    assert typed.codes == [None]
+    assert phases == ["p2", "p2"]
+
+
 def test_an_agent_that_is_down_stays_down_over_a_change_of_phase():  # I25
     sim = looping()
     typed = Typed(sim)
