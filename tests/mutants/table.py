@@ -362,7 +362,7 @@ MUTANTS = (
         "fleet/world/pages.py",
         "                    self.ring()  #",
         "                    pass  #",
-        f"{STORIES}::test_an_id_that_a_cli_chose_itself_is_learned_and_resumed",
+        f"{STORIES}::test_what_a_server_answers_is_heard_when_it_comes",
     ),
     Mutant(
         "lets old dates win after the clock was set back",
@@ -370,6 +370,13 @@ MUTANTS = (
         "if ear.heard.newest > latest:",
         "if False:",
         f"{STORIES}::test_what_a_cli_reports_after_the_clock_was_set_back_is_heard",
+    ),
+    Mutant(
+        "withdraws the probe that it sends",
+        "fleet/core/rules/outbox.py",
+        "    memory = advance(memory, message)  # before",
+        "    memory = advance(withdrawn(memory), message)  # before",
+        f"{STORIES}::test_the_probe_at_the_end_of_a_window_goes_by_the_server",
     ),
     Mutant(
         "says complete while the loops run",

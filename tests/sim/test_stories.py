@@ -565,6 +565,16 @@ def test_an_id_that_a_cli_chose_itself_is_learned_and_resumed(backend, source): 
     assert agent(sim, "a").conversation == heard[0].conversation
 
 
+def test_what_a_server_answers_is_heard_when_it_comes():
+    sim = story(Declared("a", "envoy", watch="heal"))
+    heard = []
+    at(sim, 200, lambda: heard.append(sim.watchdog.ears._ears["sim-a"].heard.working))
+    at(sim, 300, lambda: agent(sim, "a")._to_done())
+    at(sim, 390, lambda: heard.append(sim.watchdog.ears._ears["sim-a"].heard.working))
+    told(sim)
+    assert heard == [True, False]
+
+
 @pytest.mark.parametrize("trouble", ["", "stalls", "faults", "stranger"])
 def test_a_message_goes_by_the_server_or_is_typed_and_arrives_once(trouble):  # I11 I39 I50
     sim = story(Declared("a", "envoy"))
@@ -577,6 +587,23 @@ def test_a_message_goes_by_the_server_or_is_typed_and_arrives_once(trouble):  # 
     told(sim)
     assert heard == ["note 0 for a"]
     assert sim.oracles.acts["post"] == (0 if trouble else 1)
+
+
+def test_the_probe_at_the_end_of_a_window_goes_by_the_server():  # I48
+    sim = story(Declared("a", "envoy"), hours=1.5)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 900
+        one.rng = Picks(-2)
+        one.limit()
+
+    at(sim, 300, limited)
+    moods = []
+    at(sim, 1500, lambda: moods.append(agent(sim, "a").mood))
+    told(sim)
+    assert moods == [Mood.WORK]
+    assert sim.oracles.acts["post"] == 1
 
 
 @pytest.mark.parametrize("call", range(1, 60, 4))

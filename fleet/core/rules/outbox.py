@@ -89,11 +89,12 @@ def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory
     After the end of a window that is what tries it, whosever words they are: the window's one probe.
     """
     memory = replace(memory, said=(*memory.said, message.text or message.tail)[-SAID:])
+    memory = advance(memory, message)  # before the probe that waits is withdrawn: this may be it
     limit = memory.limit
     if limit is not None and now.wall >= limit.until:
         tried = replace(limit, probed=now.steady, probes=limit.probes + (not limit.probed))
         memory = replace(withdrawn(memory), limit=tried)
-    return advance(memory, message)
+    return memory
 
 
 def withdrawn(memory: AgentMemory) -> AgentMemory:
