@@ -346,8 +346,8 @@ MUTANTS = (
     Mutant(
         "takes a freeze for over before it is on record",
         "fleet/world/sense.py",
-        "return Wish(entry.want, paused, entry.frozen, held, entry.until)",
-        "return Wish(entry.want, paused, entry.frozen and not entry.over(wall), held, entry.until)",
+        "return Wish(entry.want, paused, entry.frozen, held,",
+        "return Wish(entry.want, paused, entry.frozen and not entry.over(wall), held,",
         f"{STORIES}::test_a_freeze_whose_end_no_disk_would_take_is_no_stall",
     ),
     Mutant(
@@ -485,7 +485,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unpause that lets nobody go",
-        "fleet/cli/pause.py",
+        "fleet/cli/unpause.py",
         "    operator.thaw(names)\n",
         "",
         f"{VERBS}::test_a_frozen_agent_stands_still_until_it_is_unpaused",

@@ -552,7 +552,7 @@ def test_a_hook_is_heard_at_once_though_nothing_moves_on_the_screen():
     assert heard == ["a question"]
 
 
-@pytest.mark.parametrize(("backend", "source"), [("codec", "rollout"), ("envoy", "server")])
+@pytest.mark.parametrize(("backend", "source"), [("codec", "transcript"), ("envoy", "server")])
 def test_an_id_that_a_cli_chose_itself_is_learned_and_resumed(backend, source):  # I18
     sim = story(Declared("a", backend, resume=True))
     heard = []
