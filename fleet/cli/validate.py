@@ -59,5 +59,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.write(tomli_w.dumps(plain.resolved(fleet)))
         return 0
     phases = len(fleet.loop.phases) if fleet.loop else 0
-    io.print(f"{path}: fine: {len(fleet.agents)} agents, {len(fleet.services)} services, {phases} phases")
+    counts = {"agent": len(fleet.agents), "service": len(fleet.services), "phase": phases}
+    io.print(f"{path}: fine: {', '.join(f'{n} {what}' + 's' * (n != 1) for what, n in counts.items())}")
     return 0
