@@ -286,11 +286,13 @@ class Watchdog:
 
     def _call_task(self, name: str, token: str) -> None:
         """The task that completion calls for: wanted up, and its old run replaced once a token."""
-        memory = self.mind.memories.get(name)
-        if memory is None or memory.task == token or self.observe:
+        entry = self.house.desired.load().entries.get(name)
+        if name not in self.mind.memories or (entry is not None and entry.task == token) or self.observe:
             return
-        self.house.desired.update(lambda d: d.set([name], want=Want.UP, paused=False, frozen=False))
-        self.mind.memories[name] = replace(memory, task=token, task_due=True)
+        changes = {"want": Want.UP, "paused": False, "frozen": False, "task": token}
+        self.house.desired.update(  # a call is a fresh try
+            lambda d: d.set([name], **changes).pardon([name], window=False, budget=False)
+        )
         self.mind.wakes[name] = 0.0
 
     def _count(self, fleet: Fleet, now: Moment) -> None:

@@ -49,6 +49,7 @@ class Wish:
     until: float = 0.0  # wall: when its pause ends by itself; 0.0: never
     tries: int = 0  # as in core/desired.py
     resets: int = 0
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)

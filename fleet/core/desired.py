@@ -42,6 +42,7 @@ class Desire:
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
     until: float = 0.0  # wall: when a pause ends by itself; 0.0: never
+    task: str = ""  # the call of completion that it is to answer
     tries: int = 0  # fresh tries: how often its tallies and verdicts were to be forgotten ...
     resets: int = 0  # ... and its limit window with them
 

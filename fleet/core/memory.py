@@ -22,6 +22,14 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeFor:
+    """What a run was started for. One that was made for something else is replaced, as planned."""
+
+    phase: str = ""  # of the loop; empty for an agent that is not governed by it
+    task: str = ""  # the call of completion that it answers
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One life of an agent, as it was started. Written by whoever started it, verb or watchdog."""
 
@@ -31,7 +39,7 @@ class Run:
     pid: int = 0
     backend: str = ""
     model: str = ""
-    phase: str = ""
+    made_for: MadeFor = MadeFor()
     conversation: str = ""  # the CLI's own session id, where we chose or know it
     resumed: bool = False
     delivery: str = ""  # arg, ping or exec: ping still owes the kickoff by typing
@@ -184,8 +192,6 @@ class AgentMemory:
     nudged: str = ""  # phase whose done marker was asked for
     bad_resumes: int = 0
     afresh: bool = False  # its conversation cannot go on: the next start begins a new one
-    task: str = ""  # the completion this task was last run for
-    task_due: bool = False  # and whether that run is still to be made
     finished: str = ""  # run of a task that came to its end by itself, with exit code 0
 
     outbox: tuple[Message, ...] = ()

@@ -95,7 +95,7 @@ def row(
         pid=seen.pane.ref.pid if seen.pane is not None and live else None,
         restarts=memory.heals,
         drift=drift,
-        phase=run.phase if run and live else "",
+        phase=run.made_for.phase if run and live else "",
         rule=rule,
         account=agent.account if agent else "",
         messages=len(memory.outbox),

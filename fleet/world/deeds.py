@@ -13,7 +13,7 @@ from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S
 from fleet.core.case import Case, LoopState
 from fleet.core.decide import Judgement
-from fleet.core.memory import AgentMemory, FleetMemory, Message, Moment
+from fleet.core.memory import AgentMemory, FleetMemory, MadeFor, Message, Moment
 from fleet.core.model import AgentSpec, Fleet
 from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
@@ -201,8 +201,9 @@ class Deeds:
     def _order(self, spec: Spec, action: Start) -> Order:
         phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
         memory = self.mind.memories[spec.name]
+        made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.task)
         resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
-        return Order(spec, action.cause, action.replace, resume, phase, action.planned, by_person=False)
+        return Order(spec, action.cause, action.replace, resume, made_for, action.planned, by_person=False)
 
     def _settle(self, spec: Spec, action: Start, done: Result, now: Moment) -> None:
         memory = self.mind.memories[spec.name]
@@ -212,7 +213,6 @@ class Deeds:
                 run=done.run,
                 bad_resumes=0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes,
             )
-            memory = replace(memory, task_due=False)
             if not action.planned:
                 memory = replace(memory, heals=memory.heals + 1)
                 self.mind.fleet = replace(

@@ -17,7 +17,7 @@ from fleet import engine
 from fleet.core.case import LoopState
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Desired, Hold, Want
-from fleet.core.memory import Run
+from fleet.core.memory import MadeFor, Run
 from fleet.core.model import AgentSpec, Fleet, ServiceSpec
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
@@ -253,6 +253,7 @@ class Operator:
         dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
         gone = [self.records.run(s.session) for s in specs if s.session not in panes]
         self._sweep([*(p.ref.run for p in dead), *(run.id for run in gone if run is not None)])
+        calls = {name: entry.task for name, entry in self.house.desired.load().entries.items()}
         for spec in specs:
             pane = panes.get(spec.session)
             if pane is not None and not pane.dead:
@@ -264,8 +265,9 @@ class Operator:
                 continue
             afresh = self.records.agent(spec.name, spec.session).afresh
             ref = pane.ref if pane else None
-            orders.append(Order(spec, cause, ref, resume=not afresh, phase=phase if loop else ""))
-        if phase and any(order.phase for order in orders):
+            made_for = MadeFor(phase if loop else "", calls.get(spec.name, ""))
+            orders.append(Order(spec, cause, ref, resume=not afresh, made_for=made_for))
+        if phase and any(order.made_for.phase for order in orders):
             self._open_books(phase)
         made = self.performer.start(self.fleet, orders, lambda _name: True)
         return results | self._foreigners_named(made)

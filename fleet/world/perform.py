@@ -16,7 +16,7 @@ from fleet.core.actions import Action, Keep, Paste, Post, Press, Remove, Signal,
 from fleet.core.codec import to_plain
 from fleet.core.conversation import UNSAID, first_words, goes_on
 from fleet.core.environment import STAMP, origin, source
-from fleet.core.memory import Message, Run
+from fleet.core.memory import MadeFor, Message, Run
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.result import Result
 from fleet.core.rules.outbox import tail_of
@@ -42,6 +42,7 @@ from fleet.world.world import House, World
 # Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
 BATCH = 20
 UNTOLD = Result(Outcome.REFUSED, "tmux did not say")
+NOTHING = MadeFor()
 NOT_SAID = frozenset({Outcome.STALE, Outcome.REFUSED, Outcome.IMPOSSIBLE})  # its words reached no agent
 
 
@@ -53,7 +54,7 @@ class Order:
     cause: str
     replace: PaneRef | None = None
     resume: bool = True
-    phase: str = ""
+    made_for: MadeFor = NOTHING
     planned: bool = True
     by_person: bool = True  # a verb starts it, with its caller's environment
 
@@ -133,7 +134,7 @@ class Performer:
                     reason=one.order.cause,
                     run=one.run.id,
                     model=one.run.model,
-                    phase=one.run.phase,
+                    phase=one.run.made_for.phase,
                     resumed=one.run.resumed,
                 )
             elif result.outcome in NOT_SAID and one.run.brief:
@@ -197,9 +198,9 @@ class Performer:
         chosen = "" if resume_id or not backend.session_id_flag else _uuid(self.world.draw())
         if chosen:
             store.write_text(f"{agent.name}.id", chosen + "\n")
-        model, prompt = prompt_for(self.world.disk, fleet, agent, order.phase)
+        model, prompt = prompt_for(self.world.disk, fleet, agent, order.made_for.phase)
         brief = digest(prompt)
-        prompt = first_words(prompt, brief, last, phase=order.phase, resumed=bool(resume_id))
+        prompt = first_words(prompt, brief, last, phase=order.made_for.phase, resumed=bool(resume_id))
         kickoff = self.house.path(f"kickoff-{agent.session}.txt")
         by_argument = backend.prompt_delivery == "arg"
         given = prepared(prompt, backend.texts, "argument" if by_argument else "keys")
@@ -255,7 +256,7 @@ class Performer:
             0,
             backend.name,
             model,
-            order.phase,
+            order.made_for,
             resume_id or chosen,
             bool(resume_id),
             backend.prompt_delivery,
@@ -264,7 +265,7 @@ class Performer:
             fingerprint(fleet, agent),
             order.cause,
             f"http://127.0.0.1:{port}" if port else "",
-            order.phase,
+            order.made_for.phase,
             brief,
         )
         return run, script

@@ -504,7 +504,7 @@ def _wish(world: World, entry: Desire | None, wall: float) -> Wish:
         held = entry.hold.why or f"process {entry.hold.pid}"
     # a freeze stands until the record says that it was taken back: until then its processes are stopped
     paused = entry.paused and not entry.over(wall)
-    return Wish(entry.want, paused, entry.frozen, held, entry.until, entry.tries, entry.resets)
+    return Wish(entry.want, paused, entry.frozen, held, entry.until, entry.tries, entry.resets, entry.task)
 
 
 def _at_work(agent: Proc, child: Proc) -> bool:

@@ -402,8 +402,8 @@ MUTANTS = (
     Mutant(
         "lets an agent work on in a phase that is over",
         "fleet/core/rules/turnover.py",
-        "run.phase != loop.phase and not loop.keep_runs:",
-        "run.phase != loop.phase and False:",
+        "made_for != loop.phase and not loop.keep_runs:",
+        "made_for != loop.phase and False:",
         f"{RULES}::test_turnover",
     ),
     Mutant(

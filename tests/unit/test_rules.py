@@ -12,7 +12,7 @@ from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
 from fleet.core.case import AgentSeen, LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
-from fleet.core.memory import Limit, Stopping
+from fleet.core.memory import Limit, MadeFor, Stopping
 from fleet.core.model import Wake
 from fleet.core.pardon import pardon
 from fleet.core.rules.asking import asking
@@ -166,7 +166,9 @@ def test_a_finished_stop_is_forgotten():
 
 # --- turnover --------------------------------------------------------------------------------------
 
-IN_P1 = replace(READY, run=replace(READY.run, phase="p1"))
+IN_P1 = replace(READY, run=replace(READY.run, made_for=MadeFor("p1")))
+CALLED = Wish(Want.UP, task="t1")
+ANSWERS = replace(READY, run=replace(READY.run, made_for=MadeFor(task="t1")))
 
 
 @pytest.mark.parametrize(
@@ -203,15 +205,18 @@ def test_turnover_is_not_counted_against_the_agent():
 
 
 @pytest.mark.parametrize(
-    ("due", "look", "action", "words"),
+    ("memory", "look", "action", "words"),
     [
-        pytest.param(False, seen(), None, None, id="not-called"),
-        pytest.param(True, seen(), Signal, "called for", id="T36-its-old-run-is-replaced"),
-        pytest.param(True, seen(pane=None, survivors=0), Start, "complete", id="R116-run-it"),
+        pytest.param(READY, {"wish": Wish(Want.UP)}, None, None, id="not-called"),
+        pytest.param(READY, {}, Signal, "called for", id="T36-its-old-run-is-replaced"),
+        pytest.param(READY, {"pane": None, "survivors": 0}, Start, "complete", id="R116-run-it"),
+        pytest.param(ANSWERS, {}, None, None, id="its-run-answers-this-call"),
+        pytest.param(ANSWERS, {"pane": None, "survivors": 0}, None, None, id="it-has-answered-this-call"),
+        pytest.param(replace(READY, fatal="x"), {"pane": None}, None, None, id="what-failed-for-good-stays"),
     ],
 )
-def test_task(due, look, action, words):
-    check(task(case(replace(READY, task_due=due), seen=look)), action, words)
+def test_task(memory, look, action, words):
+    check(task(case(memory, seen=seen(**{"wish": CALLED} | look))), action, words)
 
 
 # --- heal ------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""A loop agent belongs to a phase. When the phase moves on, so does the agent, by a planned restart.
+"""A run that was made for something else is replaced by one that is made for what counts now, as planned.
 
-The advance itself is only a durable record; whoever was killed half-way is mended by looking again:
-the run carries the phase it was started for, and the record says which one counts.
+A loop agent belongs to a phase, a task to the call of completion. The advance and the call are durable
+records and nothing else. The run carries what it was made for, so the next look finishes what a killed
+watchdog had begun.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from fleet.core.state import Detail
 
 def task(case: Case) -> Verdict | None:
     """A task that completion called for runs once a call, in place of whatever run it had before."""
-    pane, now = case.seen.pane, case.now.steady
-    if not case.memory.task_due:
+    pane, run, call = case.seen.pane, case.memory.run, case.seen.wish.task
+    if not call or case.memory.fatal or (run is not None and run.made_for.task == call):
         return None
     if pane is not None:
         return begin(case, "it is called for anew", planned=True)
     if case.seen.survivors:
         return begin(case, "its last run left processes behind", planned=True)
     act = Start(case.agent.name, "the sequence is complete and its trigger is there", planned=True)
-    return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now + 0.4)
+    return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=case.now.steady + 0.4)
 
 
 def turnover(case: Case) -> Verdict | None:
@@ -40,6 +41,7 @@ def turnover(case: Case) -> Verdict | None:
             return None
         return Verdict(f"the loop is held: {held}", hold=True, detail=Detail.HELD)
     known = run is not None and pane is not None and run.id == pane.ref.run
-    if known and run is not None and run.phase and run.phase != loop.phase and not loop.keep_runs:
-        return begin(case, f"phase {run.phase} is over, {loop.phase} begins", planned=True)
+    made_for = run.made_for.phase if known and run is not None else ""
+    if made_for and made_for != loop.phase and not loop.keep_runs:
+        return begin(case, f"phase {made_for} is over, {loop.phase} begins", planned=True)
     return None
