@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from itertools import repeat
 
 from tests.sim import golden
-from tests.sim.entered import entered, told
+from tests.sim.entered import entered, shares
 from tests.sim.marks import missing
 from tests.sim.shrink import shrink
 from tests.sim.simulation import run_seed
@@ -78,7 +78,7 @@ def _entered(args: argparse.Namespace) -> int:
     seeds = range(args.first, args.first + args.seeds)
     each = [(seed, args.hours, loop) for loop in (False, True) for seed in seeds]
     with ProcessPoolExecutor(args.jobs) as pool:
-        print(*told(list(pool.map(entered, *zip(*each, strict=True)))), sep="\n")
+        print(*shares(list(pool.map(entered, *zip(*each, strict=True)))), sep="\n")
     return 0
 
 

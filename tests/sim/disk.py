@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from random import Random
 
@@ -28,7 +29,7 @@ class _Durable:
 class SimFile:
     """Bytes with an identity."""
 
-    __slots__ = ("before", "data", "inode", "known", "mode", "mtime_ns", "synced")
+    __slots__ = ("before", "data", "inode", "kind", "known", "mode", "mtime_ns", "synced")
 
     def __init__(self, data: bytearray, inode: int, mode: int, mtime_ns: int) -> None:
         self.data = data
@@ -38,12 +39,13 @@ class SimFile:
         self.synced = len(data)  # how many of its bytes survive a power cut
         self.before: _Durable | None = None  # set: the replacement itself may not survive one
         self.known: FileStat | None = None  # as last asked for
+        self.kind = stat.S_IFREG
 
     def stat(self) -> FileStat:
         """Its size and dates."""
         size, known = len(self.data), self.known
         if known is None or known.size != size or known.mtime_ns != self.mtime_ns:
-            known = self.known = FileStat(size, self.mtime_ns, self.inode, 0o100000 | self.mode)
+            known = self.known = FileStat(size, self.mtime_ns, self.inode, self.kind | self.mode)
         return known
 
 
@@ -172,6 +174,11 @@ class SimDisk:
         self._inode += 1
         self._link(path, SimFile(bytearray(data), self._inode, mode, int(self._wall() * 1e9)))
 
+    def put_pipe(self, path: str) -> None:
+        """Somebody makes a pipe there that nobody writes to."""
+        self.put(path, b"")
+        self.files[path].kind = stat.S_IFIFO
+
     def _link(self, path: str, file: SimFile) -> None:
         if path not in self.files:
             folder, _, name = path.rpartition("/")
@@ -209,6 +216,8 @@ class SimDisk:
         if file is None:
             code = errno.EISDIR if path in self.dirs else errno.ENOENT
             raise OSError(code, os.strerror(code), path)
+        if file.kind != stat.S_IFREG:  # as the port does: opening a pipe would wait for its writer
+            raise OSError(errno.EINVAL, "is not a regular file", path)
         return file
 
     def _add(self, path: str, data: bytes) -> SimFile:

@@ -132,7 +132,7 @@ def _starts(tree: ast.AST) -> Iterator[int]:
             yield min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
-def told(found: list[Lines]) -> Iterator[str]:
+def shares(found: list[Lines]) -> Iterator[str]:
     """The share of each file and of all, and every function that no seed entered."""
     seen: Lines = defaultdict(set)
     for lines in found:

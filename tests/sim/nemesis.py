@@ -241,9 +241,11 @@ class Nemesis:
         if not (living := [a for a in self.machine.living() if a.persona.hooks]):
             return
         path = f"{LOG_DIR}/state/signals/{rng.choice(living).session.name}/hook-{rng.randrange(10**6)}.json"
-        what = rng.choice((b"[" * 100_000, b"\xff\xfe{", b"{}" * 10, b"1e999999", b"", None))
+        what = rng.choice((b"[" * 100_000, b"\xff\xfe{", b"{}" * 10, b"1e999999", b"", "pipe", None))
         if what is None:
             self.machine.disk.make_dir(path)
+        elif what == "pipe":
+            self.machine.disk.put_pipe(path)
         else:
             self.machine.disk.put(path, what)
         self.machine.wake("signals")
@@ -254,12 +256,15 @@ class Nemesis:
             return
         path, disk = transcript_of(rng.choice(living)), self.machine.disk
         old = bytes(disk.files[path].data) if path in disk.files else b""
-        what = rng.choice((b"[" * 100_000 + b"\n", b"\xff\xfe{\n", b'{"type": "assist', b"", None))
+        what = rng.choice((b"[" * 100_000 + b"\n", b"\xff\xfe{\n", b'{"type": "assist', b"", "pipe", None))
         if what is None:
             if path in disk.files:
                 disk.unlink(path)
             disk.dirs.add(path)
             self.machine.clock.after(rng.uniform(60, 3600), lambda: disk.dirs.discard(path))
+        elif what == "pipe":  # the CLI finds its file broken, and begins a new one some time
+            disk.put_pipe(path)
+            self.machine.clock.after(rng.uniform(60, 3600), lambda: disk.put(path, old))
         else:
             disk.put(path, old + what if what else b"")
 

@@ -7,6 +7,7 @@ let the servers stand still, or put another user's server in their place.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -146,7 +147,7 @@ class Sources:
         disk = self._machine.disk
         old = disk.files.get(path)
         body = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-        if body and path not in disk.dirs:
+        if body and path not in disk.dirs and (old is None or stat.S_ISREG(old.stat().mode)):
             disk.put(path, (bytes(old.data) if old else b"") + body)  # nothing tells us of that
 
     def _now(self) -> str:

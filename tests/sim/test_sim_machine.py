@@ -10,6 +10,7 @@ import pytest
 
 from tests.sim.clock import SimClock
 from tests.sim.disk import SimDisk
+from tests.sim.entered import entered, functions, shares
 from tests.sim.faults import DAILY, schedule
 from tests.sim.nemesis import Nemesis
 from tests.sim.processes import ProcessTable, SimProcesses
@@ -89,3 +90,11 @@ def test_every_kind_of_fault_has_a_hand_and_the_schedule_follows_from_the_seed()
     assert not [kind for kind in DAILY if not callable(getattr(Nemesis, kind, None))]
     assert schedule(5, 86_400) == schedule(5, 86_400) != schedule(6, 86_400)
     assert {f.kind for s in range(30) for f in schedule(s, 86_400)} == set(DAILY)
+
+
+def test_the_lines_that_a_seed_enters_are_those_of_its_functions():
+    found = entered(3, 0.05, loop=False)
+    tick = functions("watchdog.py")["Watchdog.tick"]
+    assert len(tick & found["watchdog.py"]) > len(tick) / 2
+    assert not functions("watchdog.py")["Watchdog.close"] & found["watchdog.py"]
+    assert any(line.endswith("function lines were entered") for line in shares([found]))

@@ -541,6 +541,22 @@ def test_what_a_cli_reports_after_the_clock_was_set_back_is_heard(backend, crash
     assert lives(sim) == 1
 
 
+@pytest.mark.parametrize("backend", ["hook", "scribe", "codec"])
+def test_a_pipe_where_a_report_should_be_costs_only_itself(backend):  # I35 I50
+    sim = story(Declared("a", backend))
+
+    def pipe() -> None:
+        one = agent(sim, "a")
+        spool = f"{LOG_DIR}/state/signals/sim-a/hook-1.json"
+        sim.machine.disk.put_pipe(spool if backend == "hook" else transcript_of(one))
+        sim.machine.wake("signals")
+
+    at(sim, 200, pipe)
+    at(sim, 300, lambda: agent(sim, "a")._to_done())
+    told(sim)
+    assert "signal.unreadable" in sim.machine.disk.text(f"{LOG_DIR}/events.jsonl")
+
+
 def test_a_hook_is_heard_at_once_though_nothing_moves_on_the_screen():
     sim = story(Declared("a", "hook", watch="heal"))
     heard = []
