@@ -326,7 +326,7 @@ class SimAgent:
             self.begin(self.queue.pop(0))
             return
         never = frozenset() if self.persona.composer else UNREADABLE
-        if self.persona.hooks:  # its report of an ended turn outweighs a screen that cannot be read
+        if self.persona.hooks or self.persona.chooses_id:  # what it reports outweighs an unreadable screen
             never = frozenset({"strange"})
         names = [n for n in self.temper.weights if n not in never]
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
