@@ -49,7 +49,7 @@ STAMP = "fleet-stamp"
 SETS = ("base", "full", "dev")  # each lock holds everything of the ones before it
 LOCKS = {"base": "requirements.lock", "full": "requirements-full.lock", "dev": "requirements-dev.lock"}
 EXTRAS = {"rich": "floor", "textual": "floor", "apprise": "notify"}  # with pip; all other modules are base
-ENTERED = "AO_ENTERED"  # set across the exec: whoever finds a module missing even there must not loop
+ENTERED = "AO_ENTERED"  # set across the exec: a Python that lacks the module even there must not loop
 KNOCK_S = 1.5  # for an index that could not be reached: whether it can be now
 OFFLINE = (
     "Connection",
@@ -181,7 +181,7 @@ def build(wanted: str, *, home: str = HOME, run: Run | None = None) -> None:
     target = venv_dir(home)
     parent = os.path.dirname(target)
     prefix = os.path.basename(target) + "-build-"
-    for name in os.listdir(parent):  # left by a start that was killed; we hold the lock, so nobody uses it
+    for name in os.listdir(parent):  # left by a start that was killed; we hold the lock: it is unused
         if name.startswith(prefix):
             shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
     fresh = tempfile.mkdtemp(prefix=prefix, dir=parent)

@@ -47,7 +47,7 @@ class Io:
         self.desk = desk  # the simulation's; see desk.py
         self.out = out if out is not None else sys.stdout
         self.err = err if err is not None else sys.stderr
-        self.gone = False  # nobody reads stdout any more
+        self.gone = False  # the reader of stdout has left
         self.lost = ""  # output that could not be written, and why
         self.aside: dict[str, Any] = {}  # what every document of this verb says besides its own facts
 
@@ -157,7 +157,7 @@ class Io:
             self.err.write(lead + escaped(engine.spoken(text), keep="\n") + "\n")
             self.err.flush()
         except OSError:
-            self.err = None  # nobody listens; the exit code still tells
+            self.err = None  # stderr is closed; the exit code remains
 
 
 def seconds(text: str) -> float:

@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether to mend."""
+    """Whether to install."""
     parser.add_argument(
         "--install-tmux",
         action="store_true",
@@ -295,7 +295,7 @@ def open_files(fleet: Fleet) -> Check:
 
 
 def watchdog(fleet: Fleet) -> Check:
-    """Somebody should be looking after a fleet that was brought up."""
+    """A fleet that should be up needs a running watchdog."""
     state = os.path.join(fleet.log_dir, "state")
     if not os.path.isdir(state):
         return Check("ok", "watchdog", "the fleet was never up")

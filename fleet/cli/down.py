@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if operator.world.disk.stat(operator.house.state_dir) is None:
         if not silent and not _runs(operator):
             return _report(_nothing(), io, dog=False, as_json=args.json)
-        operator.make_room()  # somebody removed the state under a running fleet
+        operator.make_room()  # the state was removed under a running fleet
     if not silent:
         refuse_earlier(operator)
     if args.names:
@@ -80,7 +80,7 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
 
 def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
     """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
-    names = everybody(operator.fleet, operator)
+    names = all_names(operator.fleet, operator)
     strangers = {} if silent else operator.foreign(operator.fleet.members)
     unwritten = ""
     with ExitStack() as stack:
@@ -90,7 +90,7 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
             unwritten = str(error)
         dog = operator.end_watchdog() if silent else operator.stop_watchdog()
         operator.end_strays()
-        if unwritten:  # whoever hung on to the lock may have been the watchdog
+        if unwritten:  # the watchdog may have been the process that held the lock
             unwritten = _written_late(operator, names)
         forced = operator.force() if silent else None
         if forced is None:
@@ -164,8 +164,8 @@ def _runs(operator: Operator) -> bool:
         return False
 
 
-def everybody(fleet: Fleet, operator: Operator) -> list[str]:
-    """All names that anybody may want up: the file's, and those on record from earlier files."""
+def all_names(fleet: Fleet, operator: Operator) -> list[str]:
+    """All names that may be up: the file's, and those recorded from earlier files."""
     declared = [s.name for s in fleet.members]
     return list(dict.fromkeys([*declared, *operator.house.desired.load().entries]))
 

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         operator.stop_watchdog()
     why = operator.start_watchdog(watchdog_argv(fleet))
     if why:
-        if fleet.notify:  # the watchdog's own teller cannot tell this
+        if fleet.notify:  # the notifier is a child of the watchdog, which does not run
             words = engine.command("notify", "run", "--once", "--config", fleet.config_path)
             subprocess.run(words, check=False, stdin=subprocess.DEVNULL)
         return _say(io, f"the watchdog could not be started: {why}", "failed", 1, as_json=args.json)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whom."""
+    """Which agent or service."""
     parser.add_argument("name", metavar="NAME", help="an agent or a service")
 
 

@@ -39,7 +39,7 @@ def declared_fleet(args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
 
 
 def running_fleet(args: argparse.Namespace, io: Io) -> Fleet:
-    """The fleet in force, for verbs that look at it or stop it: a bad file locks nobody out."""
+    """The fleet in force, for verbs that show or stop it: they work with a broken file."""
     standing = attend(_known_path(args) or config_path(args, io))
     for warning in standing.fleet.warnings:
         io.warn(warning)

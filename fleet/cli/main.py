@@ -20,7 +20,7 @@ from fleet.cli.parser import parser_for, same_config
 from fleet.core.faults import Fault
 from fleet.core.text import did_you_mean
 
-# name: (module, what it does, group). A verb whose module is not there is not listed.
+# name: (module, what it does, group). A verb without its module is not listed.
 VERBS = {
     "up": ("up", "Start agents, services and the watchdog", "run"),
     "down": ("down", "Stop agents, services and the watchdog", "run"),
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def told(fault: Exception, io: Io) -> int:
-    """Say what went wrong in the words of whoever raised it."""
+    """Print what went wrong, as the exception says it; return the exit code."""
     if os.environ.get("AO_DEBUG"):
         import traceback
 

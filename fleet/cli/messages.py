@@ -24,7 +24,7 @@ BEGINNING = 60  # characters of a text that are shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """To whom."""
+    """Which agent."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="only those to this agent (default: all)")
 
 

@@ -76,15 +76,15 @@ def _listed(fleet: Fleet) -> list[dict[str, Any]]:
     from fleet.rooms.notify.runner import notifier
     from fleet.rooms.notify.targets import label
 
-    teller = notifier(fleet, look_only=True)
-    keys = {number: key for key, (number, _) in teller.targets().items()}
+    queue = notifier(fleet, look_only=True)
+    keys = {number: key for key, (number, _) in queue.targets().items()}
     return [
         {
             "target": label(number, target),
             "on": list(target.on) or [kind for kind, needs_person in NOTICES.items() if needs_person],
             "quiet": target.quiet,
             "after": target.after or fleet.watchdog.notify_after,
-            "waiting": sum(w.target == keys.get(number) for w in teller.memory.queue),
+            "waiting": sum(w.target == keys.get(number) for w in queue.memory.queue),
         }
         for number, target in enumerate(fleet.notify)
     ]

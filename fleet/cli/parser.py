@@ -38,7 +38,7 @@ class _Config(argparse.Action):
 
 
 def parser_for(verb: str, module: ModuleType) -> Parser:
-    """The parser of one verb; --config and --json are everybody's."""
+    """The parser of one verb; every verb takes --config and --json."""
     parser = Parser(
         prog=f"{engine.AGENTS} {verb}",
         description=engine.spoken(module.__doc__ or ""),

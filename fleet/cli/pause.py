@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 
 def addressed(args: argparse.Namespace, io: Io) -> tuple[Operator, list[str]]:
-    """The operator, and whom the verb is about: those named, or every agent that is up."""
+    """The operator, and the names: those given, or every agent that is up."""
     desk = desk_of(io)
     fleet = desk.running(args, io, trust=False)
     operator = desk.operator(fleet)

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 
 def _unheeded(operator: Operator, wish: Desired, names: Sequence[str], timeout: float) -> tuple[str, ...]:
-    """Those whose memory does not show the wish in time."""
+    """The names that the watchdog did not reset in time."""
     clock, fleet = operator.world.clock, operator.fleet
     sessions = {s.name: s.session for s in fleet.members}
     left = {n for n in names if n in wish.entries and n in sessions}

@@ -32,7 +32,7 @@ FORM = 'agents.py send NAME "TEXT" [NAME "TEXT" ...]'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """To whom, and what."""
+    """Agents and texts."""
     parser.add_argument(
         "words",
         nargs="+",

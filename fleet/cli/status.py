@@ -133,7 +133,7 @@ def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, 
 
 
 def _orphans(fleet: Outline, panes: dict[str, PaneView], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Whoever runs under our stamp without being declared: removed from the file, or renamed in it."""
+    """Sessions with our stamp that the file does not name: removed from it, or renamed in it."""
     known = {r["pid"] for r in rows} | {r["session"] for r in rows}
     found = [p.ref for s, p in panes.items() if s not in known and (p.dead or p.ref.pid not in known)]
     return [
@@ -144,7 +144,7 @@ def _orphans(fleet: Outline, panes: dict[str, PaneView], rows: list[dict[str, An
 
 
 def as_desired(facts: dict[str, Any]) -> bool:
-    """Is everything the way somebody wants it?"""
+    """Whether every agent that should be up is, with a running watchdog and no problem."""
     rows = [*facts["agents"], *facts["services"]]
     wanted = [r for r in rows if r["desired"] == "up"]
     if any(r["state"] in {"DEAD", "FATAL", "UNKNOWN"} for r in wanted) or facts["problems"]:
@@ -240,7 +240,7 @@ def _row(
 
 
 def _renamed(panes: dict[str, PaneView], known: dict[str, Any] | None) -> PaneView | None:
-    """Somebody may have given the session another name: the watchdog still knows its process."""
+    """The pane of a session that was renamed by hand: the watchdog still knows its process."""
     pid = known.get("pid") if known else None
     return next((p for p in panes.values() if p.ref.pid == pid), None) if pid else None
 

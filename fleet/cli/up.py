@@ -4,7 +4,7 @@ A bare `up` starts every enabled agent and service, and the watchdog. `up NAME..
 named ones. Agents and services that run are not touched. Both forms clear the restart budget and a
 FATAL verdict.
 
-A bare `up` does not start paused agents, finished tasks, or agents whose usage limit has not ended;
+A bare `up` does not start paused agents, finished tasks, or agents with a usage limit in force;
 it lists them. `up NAME` unpauses, runs a task again, and starts at once. A bare `up` replaces a
 watchdog that hangs.
 
@@ -126,7 +126,7 @@ def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, 
 
 
 def _say_orphans(operator: Operator, io: Io) -> None:
-    """Whoever was renamed or removed in the file runs on, perhaps beside its successor: say so, once."""
+    """Warn of sessions that the file no longer names; they run on, perhaps beside their successors."""
     for name, session in operator.orphans().items():
         said = f"{name}: session {session} is ours, but agents.toml does not name it"
         io.warn(f"{said}: `agents.py down {name}` stops it")
@@ -164,12 +164,12 @@ def say_overrides(overrides: Sequence[Override], results: dict[str, Result], io:
 
 def chosen(fleet: Fleet, names: Sequence[str]) -> list[Spec]:
     """The members meant: those named, or everything that is enabled."""
-    everybody: dict[str, Spec] = {s.name: s for s in fleet.members}
+    members: dict[str, Spec] = {s.name: s for s in fleet.members}
     if not names:
-        return [s for s in everybody.values() if s.enabled]
+        return [s for s in members.values() if s.enabled]
     for name in names:
         session_of(fleet, name)  # fails with the nearest name, before anything is touched
-    return [everybody[n] for n in dict.fromkeys(names) if n in everybody]
+    return [members[n] for n in dict.fromkeys(names) if n in members]
 
 
 def _refuse(operator: Operator) -> None:
@@ -241,7 +241,7 @@ def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
 
 
 def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, str, float | None]]:
-    """Whom a bare `up` leaves: name to the reason, a sentence, and when that ends."""
+    """What a bare `up` does not start: name to the reason, a sentence, and when that ends."""
     wall, panes = operator.world.clock.wall(), operator.panes()
     entries = operator.house.desired.load().entries
     agents = [s for s in operator.fleet.agents if s.enabled]
@@ -284,7 +284,7 @@ def clock(wall: float) -> str:
 def _start(
     operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], left: Collection[str], *, bare: bool
 ) -> dict[str, Result]:
-    """Who has no place to stand is wanted all the same: a watchdog tries again, by and by."""
+    """Start; an agent without a clone gets a desired state too, so that the watchdog tries again."""
     names = [s.name for s in specs]
     with operator.holding(names, "up", Want.UP, unpause=not bare):
         operator.pardon(names, window=False, budget=bare)

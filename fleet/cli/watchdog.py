@@ -109,8 +109,8 @@ class _Loop:
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
         world.pages.ring = lambda: self.waker.poke("signals")
-        teller = engine.command("notify", "run", "--config", path)
-        self.herald = Herald(teller, world.clock.mono)
+        notifier = engine.command("notify", "run", "--config", path)
+        self.herald = Herald(notifier, world.clock.mono)
         self.dog = Watchdog(
             world,
             path,
@@ -126,7 +126,7 @@ class _Loop:
         self.home: ServerId | None = None  # the tmux server our own session was last seen in
 
     def run(self, *, once: bool) -> int:
-        """Until told to stop."""
+        """Tick until a signal or a removed lock ends it."""
         signal.signal(signal.SIGTERM, self._told)
         signal.signal(signal.SIGINT, self._told)
         signal.signal(signal.SIGHUP, self._hang_up)
@@ -177,7 +177,7 @@ class _Loop:
         if fleet.watchdog_session in look.alive:
             self.home = look.server
         elif hung_up and look.server == self.home:
-            # the server that our session was in lives on without it: somebody closed it, and means us
+            # our tmux server runs on without our session: an operator closed it to stop this watchdog
             self.stop = "its session was closed"
         return delay
 
@@ -195,9 +195,9 @@ class _Loop:
         keep(fleet, self.kept.decode())
 
     def _take_lock_again(self) -> str:
-        """Somebody took it, or the state directory, away. If nobody else watches by now, we go on.
+        """Take a removed lock file or state directory again; go on unless another watchdog has it.
 
-        A project whose file is gone as well was not swept by accident: it is left alone.
+        If agents.toml is gone as well, the whole project was removed: the watchdog stops.
         """
         if not os.path.lexists(self.path):
             return "the project was taken away"
@@ -221,7 +221,7 @@ class _Loop:
             self.homeless = 0.0
 
     def _sleep(self, delay: float) -> None:
-        """Sleep, unless somebody dies, asks, or a file changes."""
+        """Sleep until a process dies, a verb asks, a file changes, or the time is over."""
         look, fleet = self.dog.last_look, self.dog.reloader.fleet
         if look is not None and fleet is not None:
             _watch(self.waker, self.dog, fleet)
@@ -290,7 +290,7 @@ def _import_everything() -> None:
         try:
             importlib.import_module(module.name)
         except ImportError:
-            continue  # a library that is not installed: whoever needs it says so
+            continue  # a library that is not installed; its user reports that
 
 
 def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:

@@ -1,6 +1,6 @@
-"""What is wrong with a config, said so that it can be mended without reading anything else.
+"""What is wrong with a config, said so that it can be fixed without reading anything else.
 
-A reader collects every problem before it gives up: mending a file one error at a time is a chore.
+A reader collects every problem before it gives up: fixing a file one error at a time is slow.
 """
 
 from __future__ import annotations

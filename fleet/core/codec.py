@@ -30,9 +30,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
-        if all(isinstance(key, str) for key in value):
-            return {str(key): to_plain(item) for key, item in value.items()}
-        return [[to_plain(key), to_plain(item)] for key, item in value.items()]
+        return _plain_mapping(value)
     if is_dataclass(kind):
         return {
             name: item if type(item) in _BARE else to_plain(item)
@@ -40,6 +38,13 @@ def to_plain(value: Any) -> Any:
             if (item := getattr(value, name)) is not default and item != default
         }
     return value
+
+
+def _plain_mapping(mapping: dict[Any, Any]) -> Any:
+    """An object; rows of key and value where a key is no string."""
+    if all(isinstance(key, str) for key in mapping):
+        return {str(key): to_plain(item) for key, item in mapping.items()}
+    return [[to_plain(key), to_plain(item)] for key, item in mapping.items()]
 
 
 def all_fields(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Events told as a story, for somebody who sees a fleet work for the first time."""
+"""Events as sentences, for a first look at a fleet."""
 
 from __future__ import annotations
 

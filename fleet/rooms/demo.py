@@ -44,7 +44,7 @@ class Tour:
         self.prefix = f"demo-{secrets.token_hex(2)}-"
 
     def set_out(self) -> None:
-        """Copy the example, under a name nobody else has."""
+        """Copy the example, under a name that is free."""
         for name in NEEDS:
             source = engine.shipped(f"examples/{name}")
             unwanted = shutil.ignore_patterns(".offline", "__pycache__")

@@ -2,7 +2,7 @@
 
 Started like an agent CLI (`scripted-agent [flags] [KICKOFF]`), it shows a composer, takes what is typed,
 works, talks, asks, runs into limits, commits, waits, hangs and dies as its script says. Everything it
-receives is written down, so that whoever drives it can be checked against what really arrived.
+receives is written down, so that a test can compare what was sent with what arrived.
 
 Environment: AO_SCRIPT the script (looked for here, in the project and in the directories above),
 AO_SCRIPT_SPEED how many script seconds pass in a second, AO_SCRIPT_RECORD where to write what was received

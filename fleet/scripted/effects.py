@@ -33,7 +33,7 @@ def with_reset(text: str, opens: float) -> str:
 
 
 def put(path: str, text: str, *, append: bool) -> None:
-    """Write a file whole (through a rename, so that nobody sees half of it), or add to it."""
+    """Write a file whole (through a rename, so that no reader sees half of it), or add to it."""
     path = os.path.expanduser(path)
     if os.path.dirname(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)

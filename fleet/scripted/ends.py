@@ -10,7 +10,7 @@ from fleet.scripted.terminal import Terminal
 
 
 class Interrupted(Exception):
-    """Somebody pressed Escape or Ctrl-C while it worked."""
+    """Escape or Ctrl-C was pressed while it worked."""
 
 
 class Ended(Exception):

@@ -1,6 +1,6 @@
 """A terminal in raw mode: rows are painted only where they differ, input comes as raw bytes.
 
-An idle screen writes nothing at all, so that whoever watches the pane's activity sees a quiet program.
+An idle screen writes nothing at all, so that a watcher of the pane's activity sees a quiet program.
 """
 
 from __future__ import annotations

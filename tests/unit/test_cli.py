@@ -92,7 +92,7 @@ def test_config_may_stand_before_or_after_the_verb(project, place):  # R016, T03
     }[place]
     code, out, err = call(*words)
     assert (code, err) == (0, "")
-    assert "fine: 1 agents" in out
+    assert "fine: 1 agent," in out
 
 
 @pytest.mark.parametrize("verb", ["validate", "status"])  # one has a parser, one may do without

@@ -1,1 +1,1 @@
-"""Telling somebody: what is news (notices), when it is told (notifier), and how it gets there (targets)."""
+"""Notifications: what is news (notices), when it is sent (notifier), and how (targets)."""

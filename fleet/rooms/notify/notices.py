@@ -96,7 +96,7 @@ NOTHING_YET = Book({})
 
 
 def wanted(kind: str, on: Iterable[str]) -> bool:
-    """Does somebody who asked for these kinds want this one? Who asked for none wants what needs a person."""
+    """Whether a target with these kinds gets this one; a target without kinds gets what needs an operator."""
     kinds = tuple(on)
     return kind in kinds if kinds else NOTICES.get(kind, True)
 

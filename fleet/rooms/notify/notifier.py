@@ -4,7 +4,7 @@ Reading on in the events and queueing what follows from them is one durable step
 a message leaves the queue when its sending was seen to succeed. So nothing is lost and nothing is told
 twice, except what was on its way at the moment we were killed: that is sent again, under the same id.
 
-Each target has a sender of its own: one that is slow or down delays nobody else.
+Each target has a sender of its own: one that is slow or down delays no other.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Memory:
 
 
 class Notifier:
-    """The queue of one fleet. `turn` is called again and again; it never waits for anybody."""
+    """The queue of one fleet. `turn` is called again and again; it never waits."""
 
     def __init__(self, fleet: Fleet, store: Store, events: Events, deliver: Deliver) -> None:
         self.fleet = fleet

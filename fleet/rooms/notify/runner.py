@@ -1,8 +1,7 @@
 """The life of a notifier: a child of the watchdog, so that no service ever delays a tick.
 
-It ends with whoever started it. When that was not an orderly end, it says so before it goes: that the
-watchdog is gone can only be told by somebody who is not the watchdog. One notifier a project: a second
-one waits until the first has let go.
+It ends with the watchdog that started it. If the watchdog died, the notifier reports that first: the watchdog
+itself cannot. One notifier per project: a second one waits until the first has ended.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def notifier(fleet: Fleet, *, look_only: bool = False) -> Notifier:
 class _Runner:
     def __init__(self, fleet: Fleet) -> None:
         self.state_dir = os.path.join(fleet.log_dir, "state")
-        self.teller = notifier(fleet)
+        self.notifier = notifier(fleet)
         self.stop = False
         self._parent = os.getppid()
         self._config: object = _mark(fleet.config_path)
@@ -70,11 +69,11 @@ class _Runner:
 
     def once(self) -> int:
         """What `ensure` needs: whatever is due, and whether the watchdog stands still."""
-        self.teller.turn(time.time(), self._looks(patience=0.0))
-        while self.teller.busy():
+        self.notifier.turn(time.time(), self._looks(patience=0.0))
+        while self.notifier.busy():
             time.sleep(SHORTEST_S)
-            self.teller.turn(time.time())
-        self.teller.close(0.0)
+            self.notifier.turn(time.time())
+        self.notifier.close(0.0)
         return 0
 
     def stay(self) -> int:
@@ -84,36 +83,36 @@ class _Runner:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         while not self.stop and os.getppid() == self._parent:
             self._reload()
-            self.teller.turn(time.time(), self._looks(HUNG_S))
-            wait = 0.0 if self.teller.busy() else min(POLL_S, self.teller.next_due(time.time()))
+            self.notifier.turn(time.time(), self._looks(HUNG_S))
+            wait = 0.0 if self.notifier.busy() else min(POLL_S, self.notifier.next_due(time.time()))
             time.sleep(max(SHORTEST_S, wait))
         if not self.stop:
             self._last_words()
-        self.teller.close(STOP_S)
+        self.notifier.close(STOP_S)
         end_children()
         return 0
 
     def _last_words(self) -> None:
-        """Nobody told us to stop, and our watchdog is not there any more."""
+        """Send a last notice: the watchdog that started this process is gone."""
         deadline = time.monotonic() + LAST_WORDS_S
-        self.teller.turn(time.time(), self._looks(patience=0.0))
-        while self.teller.busy() and time.monotonic() < deadline:
+        self.notifier.turn(time.time(), self._looks(patience=0.0))
+        while self.notifier.busy() and time.monotonic() < deadline:
             time.sleep(SHORTEST_S)
-            self.teller.turn(time.time())
+            self.notifier.turn(time.time())
 
     def _told(self, _signum: int, _frame: object) -> None:
         self.stop = True
 
     def _reload(self) -> None:
         """Follow edits of the file; one that is not right yet changes nothing."""
-        path = self.teller.fleet.config_path
+        path = self.notifier.fleet.config_path
         mark = _mark(path)
         if mark != self._config:
             self._config = mark
             with contextlib.suppress(config.ConfigError, OSError):
                 fleet = config.load(path)
-                if fleet.log_dir == self.teller.fleet.log_dir:
-                    self.teller.fleet = fleet
+                if fleet.log_dir == self.notifier.fleet.log_dir:
+                    self.notifier.fleet = fleet
 
     # --- what is so ---------------------------------------------------------------------------------
 
@@ -128,8 +127,8 @@ class _Runner:
         return looks
 
     def _stale(self, patience: float) -> Look:
-        """The watchdog stands still: nobody is there, or nobody has looked for too long."""
-        why = standing_still(self.teller.fleet, self.state_dir)
+        """The watchdog is missing, or has not ticked for too long."""
+        why = standing_still(self.notifier.fleet, self.state_dir)
         now = time.monotonic()
         if not why:
             self._quiet_since = None
@@ -146,7 +145,7 @@ class _Runner:
 
 
 def standing_still(fleet: Fleet, state_dir: str) -> str:
-    """Why nobody looks after a fleet that should be up; empty when somebody does, or need not."""
+    """Why a fleet that should be up has no working watchdog; empty when it has one, or needs none."""
     if not _is_wanted(state_dir):
         return ""
     if watchdog_holder(state_dir) is None:

@@ -195,13 +195,13 @@ class Top(App[int]):
         gates = show.gates_of(self.events, loop["id"]) if loop else []
         self._put("#phases", show.progress(look.phases, loop, gates))
         self._draw_problems([show.words(p) for p in facts["problems"]])
-        everybody = [*facts["agents"], *facts["services"]]
-        rows = show.ordered(everybody, self.needle)
-        columns = show.fitting(width - 1, everybody, self.used)
+        members = [*facts["agents"], *facts["services"]]
+        rows = show.ordered(members, self.needle)
+        columns = show.fitting(width - 1, members, self.used)
         titles = {c.title: Cell(c.title.upper(), "soft") for _, c in columns}
         self._put("#columns", [Cell(" "), *_row(titles, columns)])
         self.roster.show([(r["name"], show.cells(r, now, self.used)) for r in rows], columns)
-        self._draw_pane(look, everybody)
+        self._draw_pane(look, members)
         self._draw_stream()
 
     def _draw_problems(self, problems: Sequence[str]) -> None:

@@ -81,7 +81,7 @@ def words(text: object) -> str:
 def fitting(
     width: int, rows: Sequence[Row], used: Mapping[str, tuple[int, float | None]]
 ) -> list[tuple[int, Column]]:
-    """The columns that fit, each with its width: what nobody has anything in goes first."""
+    """The columns that fit, each with its width; an empty column goes first."""
     empty = {
         "phase": not any(r.get("phase") for r in rows),
         "model": not any(r.get("model") for r in rows),
@@ -131,7 +131,7 @@ def _why(row: Row, now: float) -> str:
 
 
 def ordered(rows: Iterable[Row], needle: str = "") -> list[Row]:
-    """Who needs a person first, then trouble, then everybody else as the file has them."""
+    """Rows that need an operator first, then other trouble, then the rest in the order of the file."""
 
     def rank(row: Row) -> int:
         detail = row["detail"]
