@@ -234,7 +234,7 @@ def _row(
         return shown | {
             "state": "UNKNOWN",
             "detail": "FOREIGN",
-            "reason": "a session of this name belongs to another program",
+            "reason": "a session of this name is not ours",
         }
     return shown | _state(pane, told, want, dog)
 

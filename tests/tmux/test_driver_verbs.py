@@ -211,7 +211,7 @@ def test_a_strangers_session_of_our_name_is_left_alone_and_told(make):
     pid = p.pid("a")
     for words in (("up", "a"), ("up", "a", "--no-wait"), ("restart", "a"), ("restart", "a", "--no-wait")):
         said = p.agents(*words, code=1)
-        assert "a session of this name belongs to another program" in said
+        assert "a session of this name is not ours" in said
         assert "not started" in said
     p.agents("down")
     assert p.pid("a") == pid
