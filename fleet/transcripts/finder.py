@@ -52,8 +52,10 @@ class Finder:
         sessions = {session for agent in wanted for session in agent.sessions}
         for agent in wanted:
             lines = lines_of(agent.kind)
-            for path, inode in lines.paths(agent, self) if lines else ():
-                if not lines or not lines.mixed or self._ours(path, inode, agent.kind, directories, sessions):
+            if lines is None:
+                continue
+            for path, inode in lines.paths(agent, self):
+                if not lines.mixed or self._ours(path, inode, agent.kind, directories, sessions):
                     yield path, agent.kind
 
     def _ours(self, path: str, inode: int, kind: str, directories: set[str], sessions: set[str]) -> bool:

@@ -35,9 +35,9 @@ def fatal(case: Case) -> Verdict | None:
             "log in or set the key, then `reset`",
         )
     reading = case.seen.reading
-    shown = alive and reading is not None and reading.state is ScreenState.ERROR and reading.fix
-    if shown and reading is not None and memory.state_looks > 1:
-        return _give_up(case, f"it says: {reading.line}", f"{reading.fix}, then `reset`")
+    error = reading if alive and reading is not None and reading.state is ScreenState.ERROR else None
+    if error is not None and error.fix and memory.state_looks > 1:
+        return _give_up(case, f"it says: {error.line}", f"{error.fix}, then `reset`")
     if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
