@@ -260,7 +260,7 @@ BUSY_WITH_OLD = shown(f"{OLD}\nbusy")
 
 
 def test_a_reset_pardons_words_that_condemned_and_only_those():
-    model = reading("error", pattern="model", line="There's an issue with the selected model")
+    model = reading("error", pattern="model", line="There's an issue with the model", fix="correct `model`")
     told = judge(case(replace(READY, state="error", state_looks=2), seen=seen(reading=model)))
     assert told.memory.fatal
     pardoned = forget(told.memory, NOW.wall)
