@@ -30,7 +30,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from fleet.backends.readers import Wanted  # noqa: E402
-from fleet.transcripts.meter import Meter  # noqa: E402
+from fleet.tokens.meter import Meter  # noqa: E402
 
 CCUSAGE = "20.0.24"
 FIELDS = {"input": "inputTokens", "output": "outputTokens", "cache_write": "cacheCreationTokens",

@@ -15,7 +15,7 @@ def agents(operators: int = -1) -> NoReturn:
 
 def agentlog(operators: int = -1) -> NoReturn:
     """The transcripts."""
-    _run("fleet.transcripts.cli", operators)
+    _run("fleet.tokens.cli", operators)
 
 
 def _run(module: str, operators: int) -> NoReturn:

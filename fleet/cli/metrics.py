@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.transcripts.tokenlog import record_cells
+from fleet.tokens.tokenlog import record_cells
 
 # name: (type, what it says)
 METRICS = {

@@ -24,11 +24,11 @@ from fleet.cli.moments import span
 from fleet.core.model import Fleet
 from fleet.core.text import escaped
 from fleet.journal.store import Store
-from fleet.transcripts.charts import page, plot
-from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.places import SHARED, conversations, sharing, wanted_of
-from fleet.transcripts.price import PriceBook
-from fleet.transcripts.report import (
+from fleet.tokens.charts import page, plot
+from fleet.tokens.phase import PhaseMeter
+from fleet.tokens.places import SHARED, conversations, sharing, wanted_of
+from fleet.tokens.price import PriceBook
+from fleet.tokens.report import (
     BY,
     TableRow,
     agents_of,
@@ -39,7 +39,7 @@ from fleet.transcripts.report import (
     total_row,
     unpriced,
 )
-from fleet.transcripts.tokenlog import Record, TokenLog, token_records
+from fleet.tokens.tokenlog import Record, TokenLog, token_records
 from fleet.world.files import RealDisk
 
 

@@ -19,7 +19,7 @@ from fleet import engine
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
 from fleet.cli.status import gather
-from fleet.transcripts.places import conversations
+from fleet.tokens.places import conversations
 from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 

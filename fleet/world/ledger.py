@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fleet.core.case import LoopState
 from fleet.core.model import Fleet
-from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.places import conversations, wanted_of
-from fleet.transcripts.price import PriceBook
-from fleet.transcripts.tokenlog import Record, TokenLog
+from fleet.tokens.phase import PhaseMeter
+from fleet.tokens.places import conversations, wanted_of
+from fleet.tokens.price import PriceBook
+from fleet.tokens.tokenlog import Record, TokenLog
 from fleet.world.phasebook import PhaseBook
 from fleet.world.world import House, World
 

@@ -22,19 +22,19 @@ MAY_IMPORT = {
     "config": {"core", "backends", "regular"},
     "backends": {"core", "engine", "regular", "tail"},
     # agentlog is a program of its own and reads agents.toml
-    "transcripts": {"core", "config", "backends", "regular", "tail", "when", "engine"},
+    "tokens": {"core", "config", "backends", "regular", "tail", "when", "engine"},
     "scripted": {"core", "backends.scripted"},
     "journal": {"core", "world.ports", "regular"},
-    "world": {"core", "journal", "backends", "config", "transcripts", "umask", "regular", "engine"},
-    "watchdog": {"core", "config", "backends", "journal", "world", "transcripts"},
-    "rooms": {"core", "config", "journal", "world", "transcripts", "regular", "engine"},
+    "world": {"core", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
+    "watchdog": {"core", "config", "backends", "journal", "world", "tokens"},
+    "rooms": {"core", "config", "journal", "world", "tokens", "regular", "engine"},
     "cli": {
         "core",
         "config",
         "backends",
         "journal",
         "world",
-        "transcripts",
+        "tokens",
         "scripted",
         "watchdog",
         "bootstrap",
@@ -45,7 +45,7 @@ MAY_IMPORT = {
     },
     # the last one to name the package that is missing
     "bootstrap": {"umask", "engine", "journal.locks", "world.packages"},
-    "start": {"cli", "transcripts", "umask"},
+    "start": {"cli", "tokens", "umask"},
     "__main__": {"start"},
     "engine": set(),
     "umask": set(),
@@ -71,7 +71,7 @@ IMPURE_CALLS = {
     "monotonic",
     "kill",
 }
-THIRD_PARTY_ROOMS = {"when", "world", "backends", "transcripts", "rooms", "cli"}
+THIRD_PARTY_ROOMS = {"when", "world", "backends", "tokens", "rooms", "cli"}
 
 
 def room_of(path: Path) -> str:
@@ -216,7 +216,7 @@ NAMED = {
     "fleet/cli/starter.toml": (3, "the first file of a newcomer says which backends are built in"),
     "fleet/config/build.py": (1, "an example in a hint"),
     "fleet/config/keys.py": (10, "examples of the reference are such as people write"),
-    "fleet/transcripts/prices.toml": (37, "names of models"),
+    "fleet/tokens/prices.toml": (37, "names of models"),
 }
 
 

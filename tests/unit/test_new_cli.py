@@ -120,7 +120,7 @@ PROGRAM = """
 import json, os, sys
 from fleet import config
 from fleet.backends import profiles, readers, screen, sources
-from fleet.transcripts.meter import Meter
+from fleet.tokens.meter import Meter
 
 home = sys.argv[1]
 text = '[defaults]\\nsession_prefix = "m-"\\nlog_dir = ".log"\\nbackend = "mimic"\\n'

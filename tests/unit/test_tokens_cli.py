@@ -16,11 +16,11 @@ from fleet.backends.readers import Wanted
 from fleet.cli import common, main
 from fleet.core.model import Price
 from fleet.journal.store import Store
-from fleet.transcripts import charts, price
-from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.price import PriceBook
-from fleet.transcripts.report import agents_of, by_phase, shown
-from fleet.transcripts.tokenlog import TokenLog, make_record
+from fleet.tokens import charts, price
+from fleet.tokens.phase import PhaseMeter
+from fleet.tokens.price import PriceBook
+from fleet.tokens.report import agents_of, by_phase, shown
+from fleet.tokens.tokenlog import TokenLog, make_record
 from fleet.world.files import RealDisk
 from tests.unit.transcript_samples import claude_line
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from fleet.transcripts.meter import Meter
+from fleet.tokens.meter import Meter
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 CLAUDE = [

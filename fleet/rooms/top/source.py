@@ -12,11 +12,11 @@ from fleet import config
 from fleet.core.model import Fleet
 from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.journal.store import Store, StoreError
-from fleet.transcripts.meter import Meter
-from fleet.transcripts.phase import PhaseMeter
-from fleet.transcripts.places import wanted_of
-from fleet.transcripts.price import PriceBook
-from fleet.transcripts.tokenlog import TokenLog
+from fleet.tokens.meter import Meter
+from fleet.tokens.phase import PhaseMeter
+from fleet.tokens.places import wanted_of
+from fleet.tokens.price import PriceBook
+from fleet.tokens.tokenlog import TokenLog
 from fleet.world.files import RealDisk
 from fleet.world.standing import attend
 

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 from fleet.backends.ledger import Cells, add_cells, cells_beyond
 from fleet.backends.readers import Wanted
 from fleet.core.codec import from_plain, to_plain
-from fleet.transcripts.meter import Meter, Tally
-from fleet.transcripts.tokenlog import Prices, Record, TokenLog, make_record
+from fleet.tokens.meter import Meter, Tally
+from fleet.tokens.tokenlog import Prices, Record, TokenLog, make_record
 
 BOOKS = "tokens"  # the name of our document in the store
 SLICE = 32 << 20  # bytes a tick may spend on catching up with transcripts

@@ -11,14 +11,14 @@ from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.backends.readers import DocumentFormat, StoreFormat, formats, readers
 from fleet.core.foreign import as_object
 from fleet.tail import ident_of
-from fleet.transcripts.finder import files_below
-from fleet.transcripts.parallel import Job, read_all, size_of
-from fleet.transcripts.places import sniff
-from fleet.transcripts.report import TOTAL, figures
-from fleet.transcripts.tokenlog import sum_costs
+from fleet.tokens.finder import files_below
+from fleet.tokens.parallel import Job, read_all, size_of
+from fleet.tokens.places import sniff
+from fleet.tokens.report import TOTAL, figures
+from fleet.tokens.tokenlog import sum_costs
 
 if TYPE_CHECKING:
-    from fleet.transcripts.price import PriceBook
+    from fleet.tokens.price import PriceBook
 
 _WORTH_MSGSPEC = 32 << 20  # bytes; below that importing it costs more than it saves
 _WORTH_A_PROCESS = 64 << 20  # bytes; below that a second process costs more than it brings

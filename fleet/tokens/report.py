@@ -8,7 +8,7 @@ from typing import Any
 
 from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.core.table import render
-from fleet.transcripts.tokenlog import Prices, Record, record_cells, sum_costs
+from fleet.tokens.tokenlog import Prices, Record, record_cells, sum_costs
 
 Models = dict[str, Counts]
 TOTAL = "TOTAL"  # the name of the row and of the column that add up

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 
 from fleet.backends.ledger import Transcript
-from fleet.transcripts.meter import Meter
+from fleet.tokens.meter import Meter
 
 Job = tuple[str, str]  # path and kind
 

@@ -15,8 +15,8 @@ from fleet.backends.ledger import Transcript
 from fleet.backends.readers import DocumentFormat, StoreFormat, Wanted, formats, lines_of, stores
 from fleet.core.foreign import as_object
 from fleet.tail import Feed, Ident, Tail, ident_of
-from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import SHARED, describe, mentions, owner
+from fleet.tokens.finder import Finder
+from fleet.tokens.places import SHARED, describe, mentions, owner
 
 Tell = Callable[[str, Entry], None]
 

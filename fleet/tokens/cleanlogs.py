@@ -14,8 +14,8 @@ from typing import Any
 
 from fleet.backends.entries import Entry
 from fleet.backends.readers import Wanted
-from fleet.transcripts.follow import Follower
-from fleet.transcripts.render import Manner, Renderer
+from fleet.tokens.follow import Follower
+from fleet.tokens.render import Manner, Renderer
 
 CAP = 32 << 20  # a log larger than this becomes <name>.log.1, and the one before it goes
 _MARKS = "marks.json"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fleet.backends.ledger import Transcript
 from fleet.backends.readers import Wanted, lines_of
 from fleet.tail import Ident
-from fleet.transcripts.places import describe
+from fleet.tokens.places import describe
 
 _RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
 

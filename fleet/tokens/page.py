@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from fleet.transcripts.report import TOTAL, shown
+from fleet.tokens.report import TOTAL, shown
 
 Series = list[tuple[str, int]]  # name and size of each piece of a bar
 Facts = Sequence[tuple[str, str]]  # what it is, and how much

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
 from fleet.core.foreign import as_object
-from fleet.transcripts.places import SHARED
+from fleet.tokens.places import SHARED
 
 VERSION = 1
 Record = dict[str, Any]

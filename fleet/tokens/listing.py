@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fleet.backends.readers import Wanted, stores
-from fleet.transcripts.finder import Finder
-from fleet.transcripts.places import describe, mentions, owner
+from fleet.tokens.finder import Finder
+from fleet.tokens.places import describe, mentions, owner
 
 
 def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fleet.backends.ledger import Counts, sum_counts
-from fleet.transcripts.page import Series, chart, document, table, tiles
-from fleet.transcripts.report import (
+from fleet.tokens.page import Series, chart, document, table, tiles
+from fleet.tokens.report import (
     TableRow,
     agents_of,
     by_agent,
@@ -19,7 +19,7 @@ from fleet.transcripts.report import (
     total_row,
     unpriced,
 )
-from fleet.transcripts.tokenlog import Prices, Record
+from fleet.tokens.tokenlog import Prices, Record
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import engine
 from fleet.backends.readers import formats
-from fleet.transcripts.places import sniff
+from fleet.tokens.places import sniff
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.transcripts.render import Manner
+    from fleet.tokens.render import Manner
 
 POLL_S = 0.5
 BACK = 1 << 18  # how much of what is already there `follow` shows first
@@ -131,8 +131,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _render(args: argparse.Namespace) -> int:
-    from fleet.transcripts.follow import file_entries
-    from fleet.transcripts.render import Renderer, page
+    from fleet.tokens.follow import file_entries
+    from fleet.tokens.render import Renderer, page
 
     kind = _kind(args.file)
     renderer = Renderer(_view(args))
@@ -154,7 +154,7 @@ def _render(args: argparse.Namespace) -> int:
 
 def _facts(path: str, kind: str) -> list[tuple[str, str]]:
     """What a transcript took, for the head of its page."""
-    from fleet.transcripts.totals import summary
+    from fleet.tokens.totals import summary
 
     used = summary([(path, kind)], 1, None)
     names = {
@@ -188,7 +188,7 @@ def _view(args: argparse.Namespace, *, colour: bool | None = None) -> Manner:
     import re
 
     from fleet.core.text import secret_values
-    from fleet.transcripts.render import Manner
+    from fleet.tokens.render import Manner
 
     try:
         pattern = re.compile(args.grep) if args.grep else None
@@ -226,15 +226,15 @@ def _fleet(args: argparse.Namespace) -> Fleet:
 
 
 def _wanted(fleet: Fleet) -> tuple[Any, ...]:
-    from fleet.transcripts.places import conversations, wanted_of
+    from fleet.tokens.places import conversations, wanted_of
 
     return wanted_of(fleet, os.environ, conversations(fleet))
 
 
 def _follow(args: argparse.Namespace) -> int:
     from fleet.backends.entries import Entry
-    from fleet.transcripts.follow import Follower
-    from fleet.transcripts.render import Renderer
+    from fleet.tokens.follow import Follower
+    from fleet.tokens.render import Renderer
 
     fleet = _fleet(args)
     if fleet.agent(args.name) is None:
@@ -268,7 +268,7 @@ def _reader_left() -> bool:
 
 
 def _follow_all(args: argparse.Namespace) -> int:
-    from fleet.transcripts.cleanlogs import CleanLogs
+    from fleet.tokens.cleanlogs import CleanLogs
 
     fleet = _fleet(args)
     logs = CleanLogs(os.path.join(fleet.log_dir, "clean"), _view(args, colour=False))
@@ -289,7 +289,7 @@ def _reload(args: argparse.Namespace, fleet: Fleet) -> Fleet:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from fleet.transcripts.listing import rows_of
+    from fleet.tokens.listing import rows_of
 
     rows = list(rows_of(_wanted(_fleet(args))))
     if args.json:
@@ -308,11 +308,11 @@ def _list(args: argparse.Namespace) -> int:
 def _usage(args: argparse.Namespace) -> int:
     import gc
 
-    from fleet.transcripts.totals import jobs_for, own_places, remarks, report, summary
+    from fleet.tokens.totals import jobs_for, own_places, remarks, report, summary
 
     prices = None
     if args.cost:
-        from fleet.transcripts.price import PriceBook
+        from fleet.tokens.price import PriceBook
 
         prices = PriceBook()
 
