@@ -49,6 +49,7 @@ class _Ear:
     skipping: set[str] = field(default_factory=set)  # files in the middle of a line that is too long
     stuck: set[str] = field(default_factory=set)  # what lies in a spool and cannot be taken away
     told_of: set[str] = field(default_factory=set)  # sources with something unreadable, already on record
+    server: str = ""  # of this run alone
     key: str = ""  # of its server
     answered: float = 0.0  # wall: its server's newest answer
 
@@ -68,7 +69,9 @@ class Ears:
             return NOTHING
         ear = self._ears.get(agent.session)
         if ear is None or ear.run != run.id:
-            ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation)
+            if ear is not None and ear.server:
+                self._world.pages.forget(ear.server)
+            ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
             ear.key = server_key(self._world, self._house, agent.session, run, backend)
         if tree:
             ear.processes = tuple((p.pid, p.start) for p in tree)

@@ -40,6 +40,12 @@ class Pages:
         answer = self._answers.get(address)
         return answer if answer is not None and abs(self._wall() - answer[0]) < OLD_S else None
 
+    def forget(self, server: str) -> None:
+        """A run is over, and its server with it: nothing that was found out about it counts any more."""
+        for known in (self._answers, self._asked, self.strangers):
+            for address in [a for a in list(known) if a.startswith(f"{server}/")]:
+                known.pop(address, None)
+
     def _fetch(self, address: str, key: str) -> None:
         try:
             answer = self._ask(address, key, None, TIMEOUT_S)

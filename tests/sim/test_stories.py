@@ -591,6 +591,19 @@ def test_what_a_server_answers_is_heard_when_it_comes():
     assert heard == [True, False]
 
 
+def test_a_strangers_server_is_no_problem_any_more_when_its_run_is_over():
+    sim = story(Declared("a", "envoy"))
+    told_of = []
+    at(sim, 200, lambda: setattr(sim.machine.sources, "trouble", "stranger"))
+    at(sim, 280, lambda: agent(sim, "a")._to_done())
+    at(sim, 320, lambda: told_of.append(len(sim.watchdog._strangers())))
+    at(sim, 330, lambda: agent(sim, "a").die(signum=9))
+    at(sim, 331, lambda: setattr(sim.machine.sources, "trouble", ""))
+    at(sim, 900, lambda: told_of.append(len(sim.watchdog._strangers())))
+    told(sim)
+    assert told_of == [1, 0]
+
+
 @pytest.mark.parametrize("trouble", ["", "stalls", "faults", "stranger"])
 def test_a_message_goes_by_the_server_or_is_typed_and_arrives_once(trouble):  # I11 I39 I50
     sim = story(Declared("a", "envoy"))
