@@ -23,21 +23,26 @@ class VerbOracles:
         self._machine = machine
         self._oracles = oracles
         self._last: dict[str, Verb] = {}  # the newest verb about an agent
-        self._lived: dict[str, object] = {}
+        self._on: list[Verb] = []  # verbs at work that start or stop
 
     def begun(self, verb: Verb) -> None:
         """From now on it is the newest."""
         for name in verb.agents:
             self._last[name] = verb
+            if any(name in other.agents for other in self._on):
+                verb.contested.add(name)
             agent = self._machine.members[name].agent
             verb.runs[name] = agent.proc.run if agent is not None else ""
+        if verb.name in STARTS or verb.name in STOPS:
+            self._on.append(verb)
 
     def over(self, verb: Verb) -> None:
         """It has ended, and perhaps said that all is well."""
+        self._on = [other for other in self._on if other is not verb]
         if verb.code != 0:
             return
         for name in verb.agents:
-            if self._last[name] is verb:
+            if self._last[name] is verb and name not in verb.contested:
                 self._one(verb, self._machine.members[name])
 
     def _one(self, verb: Verb, member: Member) -> None:

@@ -62,6 +62,7 @@ class Verb:
     err: streams.StringIO = field(default_factory=streams.StringIO)
     calls: int = 0
     runs: dict[str, str] = field(default_factory=dict)  # of its agents, as it began
+    contested: set[str] = field(default_factory=set)  # agents that another verb was at work on as it began
     held: bool = False  # it holds its agents
     let_go: bool = False  # it did, and does not any more
 
