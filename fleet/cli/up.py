@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 READY_S = 90.0
 POLL_S = 0.1
-SAID = {"continued": "continues its conversation", "new": "starts a new conversation"}
+SAID = {"continued": "conversation continued", "new": "new conversation"}
 WATCHDOG_S = 15.0
 
 
@@ -137,7 +137,7 @@ def say_conversations(fleet: Fleet, specs: Sequence[Spec], results: Mapping[str,
     talks = {s.name: talk(fleet, s, results.get(s.name)) for s in specs}
     for word, said in SAID.items():
         if names := [name for name, one in talks.items() if one == word]:
-            io.note(f"{', '.join(names)}: {said}")
+            io.note(f"{said}: {', '.join(names)}")
 
 
 def talk(fleet: Fleet, spec: Spec, done: Result | None) -> str:
@@ -234,7 +234,7 @@ def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
             shared = make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
             if shared and shared not in said:
                 said.add(shared)
-                io.note(f"what clones of {spec.clone} push is in {shared}: `git pull` it from there")
+                io.note(f"clones of {spec.clone} push to {shared}: `git pull` from there to get their work")
         except (CloneError, OSError, subprocess.TimeoutExpired) as error:
             failed[spec.name] = f"no clone: {error}; correct `clone`, or make {spec.dir} yourself"
     return failed
@@ -348,7 +348,7 @@ def _say_version(operator: Operator, io: Io) -> None:
     runs = (view_in(operator.world.disk, operator.house.state_dir) or {}).get("version", "")
     if runs not in {"", __version__}:
         said = f"the watchdog runs version {runs}, this engine is {__version__}"
-        io.warn(f"{said}: `agents.py restart watchdog` mends that")
+        io.warn(f"{said}: run `agents.py restart watchdog`")
 
 
 def _is_up(results: dict[str, Result], spec: Spec) -> bool:
@@ -441,7 +441,7 @@ def report(
     if table:
         io.table(("name", "up", "", "detail"), table)
     if not fine:
-        io.note(f"agents.py status --config {fleet.config_path}")
+        io.note(f"for details: agents.py status --config {fleet.config_path}")
     return 0 if fine else 1
 
 

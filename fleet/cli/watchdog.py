@@ -200,7 +200,7 @@ class _Loop:
         If agents.toml is gone as well, the whole project was removed: the watchdog stops.
         """
         if not os.path.lexists(self.path):
-            return "the project was taken away"
+            return "agents.toml and the state directory were removed"
         try:
             self.lock.retake()
         except (LockError, OSError) as error:
@@ -247,7 +247,7 @@ class _Loop:
         self.watched_jobs = set(here)
 
     def _told(self, signum: int, _frame: object) -> None:
-        self.stop = f"told to ({signal.Signals(signum).name})"
+        self.stop = f"received {signal.Signals(signum).name}"
         self.waker.poke("signal")
 
     def _hang_up(self, _signum: int, _frame: object) -> None:

@@ -94,9 +94,9 @@ def test_up_and_restart_say_once_what_becomes_of_the_conversation(make):
     p = make()
     p.write(scripted(p, "one") + '[[agent]]\nname = "plain"\nkind = "persistent"\nbackend = "demo"\n')
     for verb, said in (
-        (("up",), "one: starts a new conversation"),
-        (("restart", "one", "plain"), "one: continues its conversation"),
-        (("restart", "one", "--fresh"), "one: starts a new conversation"),
+        (("up",), "new conversation: one"),
+        (("restart", "one", "plain"), "conversation continued: one"),
+        (("restart", "one", "--fresh"), "new conversation: one"),
     ):
         text = _both(p, *verb)
         assert text.count("conversation") == 1, text
