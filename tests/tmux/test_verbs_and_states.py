@@ -362,7 +362,7 @@ MENTIONS: Mapping[Situation | Around, Mapping[Verb, str]] = {
     Around.OVERRIDE: {Verb.UP: "has no effect", Verb.UP_NAME: "has no effect", Verb.RESTART_NAME: "other"},
     Around.NO_WATCHDOG: dict.fromkeys((Verb.UP_NAME, Verb.RESTART_NAME), "no watchdog runs"),
     Around.HUNG_WATCHDOG: {
-        Verb.UP: "it is replaced",
+        Verb.UP: "`up` replaces it",
         Verb.UP_NAME: "has not ticked for",
         Verb.RESTART_NAME: "has not ticked for",
     },
