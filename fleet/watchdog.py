@@ -19,14 +19,15 @@ from fleet.core.case import AgentSeen, Case, LoopState
 from fleet.core.decide import Judgement, judge, stumbled
 from fleet.core.desired import Desired, Want
 from fleet.core.loop import LoopPlan
-from fleet.core.memory import AgentMemory, Moment
+from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall, later
 from fleet.core.rules.outbox import advance
 from fleet.core.words import FINAL, EventType, MessageState
 from fleet.journal.events import Begun
 from fleet.world.ages import Ages
 from fleet.world.board import Board
-from fleet.world.deeds import Deeds, Mind
+from fleet.world.deeds import AT_ONCE, Deeds, Mind
 from fleet.world.ears import Ears
 from fleet.world.ledger import Bookkeeper
 from fleet.world.perform import Performer
@@ -52,10 +53,10 @@ NO_BACKEND = Backend("", "")
 class Pulse:
     """When we last did what, on the steady clock."""
 
-    heavy: float = -1e12
-    listed: float = -1e12
-    reaped: float = -1e12
-    slept: float = 0.0
+    heavy: Steady = LONG_AGO
+    listed: Steady = LONG_AGO
+    reaped: Steady = LONG_AGO
+    slept: float = 0.0  # seconds
     hurried: int = 0
 
 
@@ -91,7 +92,7 @@ class Watchdog:
         self._pulse = Pulse()
         self._resumed = 0
         self.watched_sessions: set[str] = set()
-        self._dying: dict[str, tuple[int, float]] = {}  # session: pid that ended, until when to look for it
+        self._dying: dict[str, tuple[int, Steady]] = {}  # session: pid that ended, until when to look for it
 
     # --- opening ------------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class Watchdog:
         specs = self._specs(fleet)
         self._grant_amnesty(desired)
         self.trouble.guard("taking messages in", self._take_in)
-        heavy = now.steady - self._pulse.heavy >= fleet.watchdog.heavy_interval
+        heavy = now.since(self._pulse.heavy) >= fleet.watchdog.heavy_interval
         due = frozenset(s.name for s in specs) if heavy or self._resumed else self.mind.due(specs, now)
         self._learn_runs(specs)
         before = self.last_look.alive if self.last_look is not None else {}
@@ -176,7 +177,7 @@ class Watchdog:
         self._reap(look, now)
         due |= self.mind.due(specs, now)
         todo = [s for s in specs if (s.name in due or s.name in look.changed) and s.name not in again]
-        self.mind.wakes.update(dict.fromkeys(again, 0.0))  # what is left of that run was not looked for
+        self.mind.wakes.update(dict.fromkeys(again, AT_ONCE))  # what is left of that run was not looked for
         self._judge_all(fleet, todo, look, now)
         if self.observe:
             self.mind.memories.update((s.name, self.mind.judged[s.name].memory) for s in todo)
@@ -216,7 +217,7 @@ class Watchdog:
         for name in over:
             if not left.entries[name].paused:
                 self._record(EventType.AGENT_UNPAUSED, name, "its pause was over")
-                self.mind.wakes[name] = 0.0
+                self.mind.wakes[name] = AT_ONCE
 
     def _take_in(self) -> None:
         """Messages that were put into the outbox, and those that are not wanted any more."""
@@ -227,7 +228,7 @@ class Watchdog:
             memory = memories.get(name)
             if memory is not None and message.status not in FINAL:
                 memories[name] = replace(memory, outbox=(*memory.outbox, message))
-                self.mind.wakes[name] = 0.0
+                self.mind.wakes[name] = AT_ONCE
         for name, message_id in outbox.withdrawals():
             memory = memories.get(name)
             found = next((m for m in memory.outbox if m.id == message_id), None) if memory else None
@@ -278,7 +279,7 @@ class Watchdog:
         state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
         if state != self.mind.loop:
             self.mind.loop = state
-            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), 0.0))
+            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), AT_ONCE))
         if plan.pings:
             self._take_in()
         if plan.task is not None:
@@ -293,7 +294,7 @@ class Watchdog:
         self.house.desired.update(  # a call is a fresh try
             lambda d: d.set([name], **changes).pardon([name], window=False, budget=False)
         )
-        self.mind.wakes[name] = 0.0
+        self.mind.wakes[name] = AT_ONCE
 
     def _count(self, fleet: Fleet, now: Moment) -> None:
         """Tokens of the phase that runs, and the record of one that is over."""
@@ -331,7 +332,7 @@ class Watchdog:
 
     def _reap(self, look: Look, now: Moment) -> None:
         """Tmux misses some deaths until another child of its own ends: give it one."""
-        if look.unreaped and now.steady - self._pulse.reaped >= REAP_EVERY_S and not self.observe:
+        if look.unreaped and now.since(self._pulse.reaped) >= REAP_EVERY_S and not self.observe:
             self._pulse.reaped = now.steady
             try:
                 self.world.tmux.reap()
@@ -345,10 +346,10 @@ class Watchdog:
         if kind == "signals":
             self.senses.listen = True
         if kind == "pane" and fleet is not None:
-            self.mind.wakes.update((s.name, 0.0) for s in fleet.members if s.session == session)
+            self.mind.wakes.update((s.name, AT_ONCE) for s in fleet.members if s.session == session)
             ref = self.last_look.alive.get(session) if self.last_look is not None else None
             if ref is not None:
-                self._dying[session] = (ref.pid, self.ages.now().steady + DYING_S)
+                self._dying[session] = (ref.pid, self.ages.now().after(DYING_S))
 
     def _unburied(self, now: Moment) -> bool:
         """Has somebody died whom tmux shows alive, or without a status? It hears of it later than we do."""
@@ -363,7 +364,7 @@ class Watchdog:
     # --- deciding -----------------------------------------------------------------------------------
 
     def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
-        heals = tuple(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S)
+        heals = tuple(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S)
         looked = self.ages.now().steady
         for spec in todo:
             seen = look.seen[spec.name]
@@ -420,12 +421,12 @@ class Watchdog:
         memory: AgentMemory,
         seen: AgentSeen,
         now: Moment,
-        looked: float,
-        heals: tuple[float, ...],
+        looked: Steady,
+        heals: tuple[Steady, ...],
     ) -> Case:
         agent = spec if isinstance(spec, AgentSpec) else None
         until, by, place = (
-            self._account(fleet, agent, now) if agent is not None and agent.account else (0.0, "", 0)
+            self._account(fleet, agent, now) if agent is not None and agent.account else (UNNAMED, "", 0)
         )
         return Case(
             agent=spec,
@@ -445,10 +446,10 @@ class Watchdog:
             seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
         )
 
-    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[float, str, int]:
+    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[Wall, str, int]:
         """Until when this account is limited, who found out, and this agent's place in the queue after it."""
         mates = [a for a in fleet.agents if a.account == agent.account]
-        until, by = 0.0, ""
+        until, by = UNNAMED, ""
         for mate in mates:
             limit = self.mind.memories[mate.name].limit if mate.name in self.mind.memories else None
             if limit is not None and mate.name != agent.name and limit.until > max(until, now.wall):
@@ -488,13 +489,13 @@ class Watchdog:
     # --- keeping on ---------------------------------------------------------------------------------
 
     def _sleep(self, fleet: Fleet, now: Moment) -> float:
-        wakes = [self.mind.wakes.get(s.name, 0.0) for s in fleet.members]
-        next_look = min([self._pulse.listed + fleet.watchdog.signal_interval, *wakes])
-        delay = next_look - now.steady
+        wakes = [self.mind.wakes.get(s.name, AT_ONCE) for s in fleet.members]
+        next_look = min([later(self._pulse.listed, fleet.watchdog.signal_interval), *wakes])
+        delay = now.ahead(next_look)
         if self.reloader.again_in is not None:
             delay = min(delay, self.reloader.again_in)
         if self.loop_plan is not None and self.loop_plan.wake_at is not None:
-            delay = min(delay, self.loop_plan.wake_at - now.wall)
+            delay = min(delay, now.ahead_wall(self.loop_plan.wake_at))
         if self.last_look is not None and (self.last_look.unreaped or self.last_look.blind):
             delay = min(delay, 0.5 if self.last_look.unreaped else 2.0)
         shortest = SHORTEST_S

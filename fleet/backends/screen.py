@@ -27,6 +27,7 @@ from hashlib import blake2b
 from fleet.backends.layout import Block, Kind, Layout, Parts
 from fleet.core.markers import waiting_until
 from fleet.core.model import Backend, Dialog, Pattern
+from fleet.core.moment import Wall
 from fleet.core.resets import parse_reset
 from fleet.core.seen import Marker, Reading, ScreenState
 
@@ -167,7 +168,7 @@ def _profile(backend: Backend) -> _Profile:
     return kept
 
 
-def read(backend: Backend, screen: str, *, now: float, zone: str, ours: Sequence[str] = ()) -> Reading:
+def read(backend: Backend, screen: str, *, now: Wall, zone: str, ours: Sequence[str] = ()) -> Reading:
     """What this screen says.
 
     `now` is when it was written, `zone` the host's, for banners that name none, `ours` what we typed there.
@@ -183,7 +184,7 @@ def read(backend: Backend, screen: str, *, now: float, zone: str, ours: Sequence
     return _read_profile(profile, [line[:LINE].rstrip() for line in lines], now, zone)
 
 
-def _read_profile(profile: _Profile, lines: list[str], now: float, zone: str) -> Reading:
+def _read_profile(profile: _Profile, lines: list[str], now: Wall, zone: str) -> Reading:
     if not lines:
         return Reading(ScreenState.STARTING, "blank", content_hash=_still([]))
     gone = _DEAD.match(lines[-1])
@@ -221,8 +222,8 @@ def _beside(dialog: Dialog, state: ScreenState, *, asked: bool) -> bool:
 
 
 def _verdict(
-    profile: _Profile, parts: Parts, lines: list[str], now: float, zone: str
-) -> tuple[ScreenState, str, str, float | None]:
+    profile: _Profile, parts: Parts, lines: list[str], now: Wall, zone: str
+) -> tuple[ScreenState, str, str, Wall | None]:
     regions: dict[str, list[str]] = {}
     seen = parts.composer is not None or bool(parts.dialog)
     if seen:
@@ -242,9 +243,7 @@ def _verdict(
     return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
 
 
-def judge_notice(
-    backend: Backend, text: str, gutters: Sequence[str], *, now: float, zone: str
-) -> Reading:
+def judge_notice(backend: Backend, text: str, gutters: Sequence[str], *, now: Wall, zone: str) -> Reading:
     """What the CLI's own words mean where there is no screen around them: in a hook or a transcript.
 
     `gutters` is what they would stand behind on a screen.
@@ -284,8 +283,8 @@ _REGIONS: dict[str, _Cut] = {
 
 
 def _contract_beside(
-    profile: _Profile, parts: Parts, now: float, zone: str
-) -> tuple[ScreenState, str, str, float | None] | None:
+    profile: _Profile, parts: Parts, now: Wall, zone: str
+) -> tuple[ScreenState, str, str, Wall | None] | None:
     """A project's own active_re, limit_re and fatal_re, where the profile itself has nothing to report."""
     newest, status = parts.newest, parts.status
     if profile.active:
@@ -301,9 +300,7 @@ def _contract_beside(
     return None
 
 
-def _read_contract(
-    profile: _Profile, lines: list[str], now: float, zone: str, ours: Sequence[str]
-) -> Reading:
+def _read_contract(profile: _Profile, lines: list[str], now: Wall, zone: str, ours: Sequence[str]) -> Reading:
     filled = [line for line in lines if line]
     tail = filled[-CONTRACT_LINES:]
     where = filled[-FOOTER_LINES:] if profile.backend.footer_ui else filled
@@ -418,12 +415,12 @@ def _dialog(profile: _Profile, text: str) -> Dialog:
     return Dialog("unknown", "", fix="Answer the question in the agent's terminal.")
 
 
-def _marker(parts: Parts, now: float) -> Marker | None:
+def _marker(parts: Parts, now: Wall) -> Marker | None:
     newest = parts.newest
     return waiting_until(newest.last, now) if newest and newest.kind in {Kind.SAID, Kind.OTHER} else None
 
 
-def _last_marker(tail: list[str], now: float) -> Marker | None:
+def _last_marker(tail: list[str], now: Wall) -> Marker | None:
     for line in reversed(tail):
         marker = waiting_until(line, now)
         if marker or not _CHROME.match(line):

@@ -17,11 +17,12 @@ from fleet.backends import profiles
 from fleet.backends.embed import drawers, embeddings
 from fleet.backends.screen import read
 from fleet.core.model import Backend
+from fleet.core.moment import Wall
 from fleet.core.seen import ScreenState
 
 CORPUS = engine.shipped("tests/fixtures/screens")
 EMBEDDINGS = 100  # of each CLI; the test suite runs thousands
-NOW = 1794798000.0
+NOW = Wall(1794798000.0)
 NEVER = {ScreenState.LIMITED, ScreenState.WEDGED}
 
 
@@ -48,7 +49,7 @@ class Capture:
     name: str
     text: str
     state: str
-    taken: float
+    taken: Wall
     zone: str
     dialog: str = ""
     until: float | None = None
@@ -69,7 +70,7 @@ def captures(cli: str, corpus: str = CORPUS) -> Iterator[Capture]:
             name=name,
             text=text,
             state=label["state"],
-            taken=label["taken"].timestamp(),
+            taken=Wall(label["taken"].timestamp()),
             zone=label["zone"],
             dialog=label.get("dialog", ""),
             until=until.timestamp() if until else None,

@@ -82,7 +82,7 @@ def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
         use = (rule.__doc__ or "").partition("\n")[0]
         silent = f"no cause: {use}" if number <= last else f"not asked, {verdict.rule} decided: {use}"
         rules.append({"rule": name, "said": said.get(name) or silent, "won": name == verdict.rule})
-    wait = None if verdict.wake_at is None else max(0.0, verdict.wake_at - case.now.steady)
+    wait = None if verdict.wake_at is None else max(0.0, case.now.ahead(verdict.wake_at))
     return {
         "name": case.agent.name,
         "state": str(state_of(case.seen, verdict.detail, verdict.memory)),
@@ -109,7 +109,7 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         alive = "alive" if not pane.dead else f"dead (exit {pane.exit_code}, signal {pane.exit_signal})"
         rows.append(("pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"))
         if pane.activity:
-            rows.append(("last output", "tmux", f"{max(0.0, now.wall - pane.activity):.0f} s ago"))
+            rows.append(("last output", "tmux", f"{max(0.0, now.since_wall(pane.activity)):.0f} s ago"))
     if seen.reading is not None:
         r = seen.reading
         how = f"pattern {r.pattern}" if r.pattern else "its shape"
@@ -121,7 +121,7 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
         if r.dialog:
             rows.append(("dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"))
     if seen.working is not None:
-        age = f", {max(0.0, now.wall - seen.heard_at):.0f} s ago" if seen.heard_at else ""
+        age = f", {max(0.0, now.since_wall(seen.heard_at)):.0f} s ago" if seen.heard_at else ""
         word = "a turn runs" if seen.working else "no turn runs"
         rows.append(("turn", seen.heard_from or "the CLI itself", word + age))
     if pane is not None and not pane.dead:
@@ -134,8 +134,8 @@ def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
     rows.append(("wanted", "desired.json", wanted))
     rows.append(("environment", "run record", ORIGINS[memory.run.origin if memory.run else ""]))
     if memory.ready:
-        rows.append(("ready for", "memory", f"{now.steady - memory.ready:.0f} s"))
-        rows.append(("quiet for", "memory", f"{max(0.0, now.steady - memory.quiet_since):.0f} s"))
+        rows.append(("ready for", "memory", f"{now.since(memory.ready):.0f} s"))
+        rows.append(("quiet for", "memory", f"{max(0.0, now.since(memory.quiet_since)):.0f} s"))
     if memory.limit:
         rows.append(
             ("limited", memory.limit.source, f"until {_when(memory.limit.until)}: {memory.limit.line}")

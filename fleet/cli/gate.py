@@ -18,6 +18,7 @@ from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import require_trust, running_fleet
 from fleet.cli.phase import _read, show
 from fleet.core.loop import LoopSeen
+from fleet.core.moment import UNNAMED
 from fleet.core.rules.gates import name_of, plan_gate
 from fleet.core.rules.phases import find, ids_of, place_at
 from fleet.world import git
@@ -126,7 +127,7 @@ def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSe
             raise Fail(f"there is no phase {word!r}; known: {known}", code=2)
         index = found
     current = now is not None and now.index == index
-    place = now if now is not None and current else place_at(loop, index, 0.0, before=now)
+    place = now if now is not None and current else place_at(loop, index, UNNAMED, before=now)
     disk = RealDisk()
     try:
         status = read_status(disk, loop, loop.phases[index])

@@ -9,7 +9,6 @@ Example: agents.py messages builder
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 from fleet.cli.common import Io, session_of
@@ -18,6 +17,7 @@ from fleet.core.memory import Message
 from fleet.core.text import ago
 from fleet.core.words import FINAL
 from fleet.journal.outbox import Outbox
+from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 
 BEGINNING = 60  # characters of a text that are shown
@@ -33,9 +33,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = running_fleet(args, io)
     if args.name:
         session_of(fleet, args.name)
-    outbox = Outbox(RealDisk(), f"{fleet.log_dir}/state", time.time)
+    clock = RealClock()
+    outbox = Outbox(RealDisk(), f"{fleet.log_dir}/state", clock.wall)
     found = [(agent, m) for agent, m in outbox.listed() if args.name in {None, agent}]
-    now = time.time()
+    now = clock.wall()
     if args.json:
         io.json({"messages": [_facts(agent, message) for agent, message in found]})
         return 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.cli.common import Fail, Io
 from fleet.cli.desk import desk_of
 from fleet.core.loop import Draft, LoopMemory, LoopSeen
+from fleet.core.moment import UNNAMED
 from fleet.core.rules.phases import find, ids_of, locate, place_at
 from fleet.core.words import EventType
 from fleet.journal.store import Store
@@ -65,7 +66,7 @@ def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
     disk = disk or RealDisk()
     entry = _read(fleet, loop, disk)
     seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
-    draft = Draft(fleet, loop, seen, 0.0, LoopMemory())
+    draft = Draft(fleet, loop, seen, UNNAMED, LoopMemory())
     place = locate(draft)
     complete = place is not None and place.complete
     begun = place or (None if draft.held else _first(loop, entry))
@@ -95,7 +96,7 @@ def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
 
 def _first(loop: Loop, entry: PhaseEntry) -> Place:
     """Where the loop will begin: nothing is on disk yet, or only a bare index."""
-    return place_at(loop, min(entry.index or 0, len(loop.phases)), 0.0)
+    return place_at(loop, min(entry.index or 0, len(loop.phases)), UNNAMED)
 
 
 def _read(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> PhaseEntry:

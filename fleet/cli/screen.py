@@ -25,6 +25,7 @@ from fleet.backends.screen import read
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
 from fleet.core.model import Backend
+from fleet.core.moment import Wall
 from fleet.core.seen import Reading
 from fleet.core.text import escaped
 from fleet.core.times import instant
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def look(backend: Backend, text: str, now: float, zone: str) -> Reading:
     """One screen, read."""
-    return read(backend, text, now=now, zone=zone)
+    return read(backend, text, now=Wall(now), zone=zone)
 
 
 def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:

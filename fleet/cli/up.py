@@ -32,6 +32,7 @@ from fleet.core.bringup import Left, left_as_it_is, limited_until
 from fleet.core.conversation import Talk
 from fleet.core.desired import Want
 from fleet.core.model import AgentSpec
+from fleet.core.moment import UNNAMED
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.verbs_and_states import Told
@@ -249,7 +250,7 @@ def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, st
     limits = [(a, limit.until) for a in agents if (limit := memories[a.name].limit) is not None]
     found: dict[str, tuple[Left, str, float | None]] = {}
     for spec in specs:
-        until = limited_until(spec, limits, wall) if isinstance(spec, AgentSpec) else 0.0
+        until = limited_until(spec, limits, wall) if isinstance(spec, AgentSpec) else UNNAMED
         why = left_as_it_is(
             spec,
             entries.get(spec.name),

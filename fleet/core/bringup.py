@@ -8,6 +8,7 @@ from enum import StrEnum
 from fleet.core.desired import Desire
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import PaneView
 
 
@@ -27,7 +28,7 @@ def left_as_it_is(
     memory: AgentMemory,
     *,
     limited: bool,
-    wall: float = 0.0,
+    wall: Wall = UNNAMED,
 ) -> Left | None:
     """The reason to leave it, or None: it is started, or used when it runs."""
     if entry is not None and entry.left_alone(wall):
@@ -47,11 +48,11 @@ def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> boo
     return run is not None and run.id == memory.finished
 
 
-def limited_until(agent: AgentSpec, limits: Iterable[tuple[AgentSpec, float]], wall: float) -> float:
+def limited_until(agent: AgentSpec, limits: Iterable[tuple[AgentSpec, Wall]], wall: Wall) -> Wall:
     """When the usage window of an agent, or of a mate on its account, ends; 0.0: it is in none."""
     mine = [
         until
         for mate, until in limits
         if until > wall and (mate.name == agent.name or (agent.account and mate.account == agent.account))
     ]
-    return max(mine, default=0.0)
+    return max(mine, default=UNNAMED)

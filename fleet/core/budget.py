@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import replace
 
 from fleet.core.memory import AgentMemory
+from fleet.core.moment import Steady, later
 
 BASE_S = 10.0
 CAP_S = 600.0
@@ -29,7 +30,7 @@ FLEET_HOUR = 60
 MINUTE_S, HOUR_S = 60.0, 3600.0
 
 
-def count_end(memory: AgentMemory, now: float, *, clean: bool, run: str) -> tuple[AgentMemory, str]:
+def count_end(memory: AgentMemory, now: Steady, *, clean: bool, run: str) -> tuple[AgentMemory, str]:
     """Tally one unplanned end; the second value says why it is flapping, when it just began to."""
     tally = memory.exits if clean else memory.deaths
     tally = (*(t for t in tally if now - t < DAY_S), now)[-2 * DAY_ENDS :]
@@ -51,7 +52,7 @@ def count_end(memory: AgentMemory, now: float, *, clean: bool, run: str) -> tupl
         exits=tally if clean else memory.exits,
         deaths=memory.deaths if clean else tally,
         flapping=flapping,
-        retry_at=now + delay,
+        retry_at=later(now, delay),
     )
     return memory, flapped
 
@@ -65,7 +66,7 @@ def back_off(number: int, run: str) -> float:
     return base * (1 - JITTER + 2 * JITTER * draw)
 
 
-def fleet_allows(heals: tuple[float, ...], now: float, agents: int, *, server_lost: bool) -> bool:
+def fleet_allows(heals: tuple[Steady, ...], now: Steady, agents: int, *, server_lost: bool) -> bool:
     """May the fleet make one more unplanned start at this moment?"""
     if len(heals) < FLEET_MINUTE:
         return True

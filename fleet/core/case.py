@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from fleet.core.actions import Action
 from fleet.core.desired import Want
-from fleet.core.memory import AgentMemory, Limit, Message, Moment
+from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
+from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall
 from fleet.core.seen import PaneView, Posted, Reading, ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType, Witness
 
-BY_SCREEN: dict[str, Detail] = {
+BY_SCREEN: dict[ScreenState | None, Detail] = {
     ScreenState.WORKING: Detail.WORKING,
     ScreenState.IDLE: Detail.IDLE,
     ScreenState.ASKING: Detail.ASKING,
@@ -46,7 +47,7 @@ class Wish:
     paused: bool = False
     frozen: bool = False
     held_by: str = ""  # a verb at work on it right now
-    until: float = 0.0  # wall: when its pause ends by itself; 0.0: never
+    until: Wall = UNNAMED  # when its pause ends by itself; 0.0: never
     tries: int = 0  # as in core/desired.py
     resets: int = 0
     task: str = ""
@@ -67,19 +68,19 @@ class AgentSeen:
     wish: Wish = Wish()
     working: bool | None = None  # what a structured source says; None: none speaks
     answered: bool = False  # it says that the model itself ended the last turn
-    heard_at: float = 0.0  # wall: when it said so
+    heard_at: Wall = UNNAMED  # when it said so
     heard_from: Witness | None = None
     model: str = ""  # which model really answers, where a source tells
     asked: str = ""  # a structured source says a question is open
     limit: Limit | None = None  # a structured source reported a limit
-    receipt: float = 0.0  # wall: newest prompt a structured source saw arrive
+    receipt: Wall = UNNAMED  # newest prompt a structured source saw arrive
     receipt_text: str = ""  # and how it begins, where the source tells
-    prompts: tuple[tuple[float, str], ...] = ()  # wall and beginning of the newest of them
+    prompts: tuple[tuple[Wall, str], ...] = ()  # when and how the newest of them began
     preparing: bool = False  # its preamble has not ended
-    launched: float = 0.0  # steady: when its preamble had ended; 0: it has none
+    launched: Steady = NEVER  # when its preamble had ended; 0: it has none
     mailbox: bool = False  # its server answers: a message can be posted there
     posted: tuple[tuple[str, Posted], ...] = ()  # by message id: what became of those that were
-    transcript: float = 0.0  # steady: last growth of the transcript, 0: none known
+    transcript: Steady = NEVER  # last growth of the transcript, 0: none known
     last_words: str = ""  # the end of a dead pane's screen
     ending: Reading | None = None  # and what a person must do about them, if they say so
     auth_failed: str = ""
@@ -106,9 +107,9 @@ class Case:
     memory: AgentMemory
     seen: AgentSeen
     now: Moment  # when the look began
-    looked: float = 0.0  # steady: when it was over; somebody may have stopped us in between
+    looked: Steady = NEVER  # when it was over; somebody may have stopped us in between
     loop: LoopState = LoopState()
-    account_until: float = 0.0  # wall: another agent of the same account is limited until then
+    account_until: Wall = UNNAMED  # another agent of the same account is limited until then
     account_by: str = ""
     stagger: float = 0.0  # seconds after the window's end at which this one may go
     resumed: bool = False  # we have just come back from a suspend or clock jump
@@ -117,7 +118,7 @@ class Case:
     seen_nudge: bool = True  # loop.done_nudge
 
     @property
-    def news_at(self) -> float:
+    def news_at(self) -> Steady:
         """The latest moment at which what this look found new can have come about: its age begins there."""
         return max(self.looked, self.now.steady)
 
@@ -154,6 +155,6 @@ class Verdict:
     detail: Detail | None = None
     explains: bool = False  # what is seen: its reason is shown when no rule names a detail
     memory: AgentMemory | None = None
-    wake_at: float | None = None  # steady: look again not later than this
+    wake_at: Steady | None = None  # look again not later than this
     events: tuple[tuple[EventType, str], ...] = ()  # with its reason
     finished: tuple[Message, ...] = ()  # messages whose receipt is final

@@ -75,6 +75,7 @@ def _default(field: Field[Any]) -> Any:
 @cache
 def _builder(hint: Any) -> Builder:
     """What makes a value of that type from plain data; worked out once a type, not once a value."""
+    hint = getattr(hint, "__supertype__", hint)  # of a NewType
     if hint is Any:
         return lambda data: data
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

@@ -16,6 +16,7 @@ from fleet.core.case import Case, Verdict
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import ServiceSpec
+from fleet.core.moment import Steady
 from fleet.core.pardon import pardon
 from fleet.core.remember import remember
 from fleet.core.rules.asking import asking
@@ -89,7 +90,7 @@ class Judgement:
     detail: Detail
     memory: AgentMemory
     action: Action | None = None
-    wake_at: float | None = None
+    wake_at: Steady | None = None
     trace: tuple[tuple[str, str], ...] = ()
     events: tuple[tuple[EventType, str], ...] = ()
     finished: tuple[Message, ...] = ()
@@ -114,7 +115,7 @@ def judge(case: Case) -> Judgement:
         case = replace(case, memory=memory)
     trace: list[tuple[str, str]] = []
     finished: list[Message] = []
-    wakes: list[float] = []
+    wakes: list[Steady] = []
     detail: Detail | None = None
     winner, reason, action = "", "", None
     sight = (SIGHT, "")
@@ -143,7 +144,7 @@ def judge(case: Case) -> Judgement:
     if not winner:
         winner, reason = sight
     detail = detail or case.sight
-    memory = memory.with_detail(str(detail), case.now.wall)
+    memory = memory.with_detail(detail, case.now.wall)
     decided = Judgement(
         winner,
         reason or _sighted(case),
@@ -173,9 +174,9 @@ def _check(case: Case, decided: Judgement) -> None:
 
 def stumbled(case: Case, fault: Exception) -> Judgement:
     """No decision: a rule broke down over this one. Nothing is done to it, and it is tried again."""
-    memory = case.memory.with_detail(str(Detail.UNSEEN), case.now.wall)
+    memory = case.memory.with_detail(Detail.UNSEEN, case.now.wall)
     reason = f"a fault of this program: {fault!r}"
-    return Judgement(FAULT, reason, Detail.UNSEEN, memory, wake_at=case.now.steady + FAULT_AGAIN_S)
+    return Judgement(FAULT, reason, Detail.UNSEEN, memory, wake_at=case.now.after(FAULT_AGAIN_S))
 
 
 def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:

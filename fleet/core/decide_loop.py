@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from fleet.core.loop import Draft, LoopMemory, LoopPlan, LoopSeen
 from fleet.core.model import Fleet
+from fleet.core.moment import Wall
 from fleet.core.rules.complete import complete, not_complete
 from fleet.core.rules.handoff import handoff
 from fleet.core.rules.phases import advance, locate
 from fleet.core.words import EventType
 
 
-def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: float) -> LoopPlan:
+def decide_loop(fleet: Fleet, memory: LoopMemory, seen: LoopSeen, now: Wall) -> LoopPlan:
     """What this look leads to. `now` is the wall clock."""
     loop = fleet.loop
     if loop is None:

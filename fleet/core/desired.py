@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from fleet.core.moment import UNNAMED, Wall
+
 
 class Want(StrEnum):
     """The two things an operator can want."""
@@ -29,7 +31,7 @@ class Hold:
 
     pid: int
     start: int  # with the pid, the identity of the holder: a hold ends with its process
-    until: float  # wall clock: it ends then in any case
+    until: Wall  # it ends then in any case
     why: str = ""
 
 
@@ -41,18 +43,18 @@ class Desire:
     paused: bool = False  # supervised, but nothing is typed into it
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
-    until: float = 0.0  # wall: when a pause ends by itself; 0.0: never
+    until: Wall = UNNAMED  # when a pause ends by itself; 0.0: never
     task: str = ""  # the call of completion that it is to answer
     tries: int = 0  # fresh tries: how often its tallies and verdicts were to be forgotten ...
     resets: int = 0  # ... and its limit window with them
 
-    def left_alone(self, wall: float) -> bool:
+    def left_alone(self, wall: Wall) -> bool:
         """Is it paused or frozen at that time?"""
         return (self.paused or self.frozen) and not self.over(wall)
 
-    def over(self, wall: float) -> bool:
+    def over(self, wall: Wall) -> bool:
         """Has a pause come to its end, and nobody has taken it back yet?"""
-        return (self.paused or self.frozen) and 0.0 < self.until <= wall
+        return (self.paused or self.frozen) and UNNAMED < self.until <= wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Desired:
         new = dict(self.entries)
         for name in names:
             entry = replace(new.get(name, Desire(Want.UP)), **changes)
-            new[name] = entry if entry.paused or entry.frozen else replace(entry, until=0.0)
+            new[name] = entry if entry.paused or entry.frozen else replace(entry, until=UNNAMED)
         return replace(self, generation=self.generation + 1, entries=new)
 
     def pardon(self, names: Iterable[str], *, window: bool, budget: bool) -> Desired:
@@ -87,11 +89,11 @@ class Desired:
                 new[name] = replace(entry, tries=entry.tries + 1)
         return Desired(self.generation + 1, new, self.amnesty + budget)
 
-    def pauses_over(self, wall: float) -> tuple[str, ...]:
+    def pauses_over(self, wall: Wall) -> tuple[str, ...]:
         """Whose pause has ended by itself."""
         return tuple(name for name, entry in self.entries.items() if entry.over(wall))
 
-    def end_pauses(self, names: Iterable[str], wall: float) -> Desired:
+    def end_pauses(self, names: Iterable[str], wall: Wall) -> Desired:
         """A new generation in which those of the names whose pause is over go on; others stay as they are."""
         return self.set(frozenset(names) & frozenset(self.pauses_over(wall)), paused=False, frozen=False)
 

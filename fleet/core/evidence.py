@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from fleet.core.case import Case
 from fleet.core.memory import AgentMemory, Words
+from fleet.core.moment import NEVER, UNNAMED
 from fleet.core.seen import Reading, ScreenState
 
 ACCUSING = frozenset(
@@ -50,7 +51,7 @@ def weigh(case: Case) -> Case:
         memory = _forget(memory, reading)
         believed = reading
     # refused credentials are told by a source as well, and a person may have mended them since
-    mended = 0.0 < seen.heard_at <= memory.pardoned_at
+    mended = UNNAMED < seen.heard_at <= memory.pardoned_at
     old = bool(seen.auth_failed) and mended and believed.state is not ScreenState.AUTH
     if memory is case.memory and believed is reading and not old:
         return case
@@ -87,7 +88,7 @@ def _note(memory: AgentMemory, reading: Reading, case: Case) -> AgentMemory:
     """Remember the newest accusation: where it stands, and what it meant when it came."""
     known = memory.words
     words = Words(
-        str(reading.state), reading.line, reading.above, reading.until, case.now.steady, reading.below,
+        reading.state, reading.line, reading.above, reading.until, case.now.steady, reading.below,
         reading.below,
     )  # fmt: skip
     dealt = tuple(_grown(old, words) for old in memory.dealt)
@@ -107,7 +108,7 @@ def _judged(reading: Reading, memory: AgentMemory, case: Case) -> Reading:
     if _is_dealt(memory, words):
         return _harmless(reading, DEALT, ScreenState.IDLE)
     early = bool(case.seen.working) and not case.seen.asked
-    if reading.spoken and early and case.now.steady - words.since < PATIENCE_S:
+    if reading.spoken and early and case.now.since(words.since) < PATIENCE_S:
         return _harmless(reading, EARLY, ScreenState.WORKING)
     return reading if reading.until == words.until else replace(reading, until=words.until)
 
@@ -137,7 +138,7 @@ def _is_dealt(memory: AgentMemory, words: Words) -> bool:
 
 def _answers_us(memory: AgentMemory, old: Words, new: Words) -> bool:
     """Do the new words stand right below a text that we typed after the old ones had come?"""
-    typed = memory.typed[-1] if memory.typed else 0.0
+    typed = memory.typed[-1] if memory.typed else NEVER
     right_above = bare(new.above.rpartition("\n")[2])
     ours = "".join(memory.said[-1].split()) if memory.said else ""
     return old.since < typed <= new.since and bool(right_above) and ours.endswith(right_above)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 
@@ -34,28 +35,28 @@ class Heard:
     """The newest word on each question; times are on the wall clock, 0 means never."""
 
     working: bool | None = None  # None: nobody spoke of it
-    at: float = 0.0  # of `working`
+    at: Wall = UNNAMED  # of `working`
     source: Witness | None = None  # who said so
     asked: str = ""  # a question is open
-    answered: float = 0.0  # the model itself ended a turn
-    troubled: float = 0.0  # a turn began, or ended in anything else
+    answered: Wall = UNNAMED  # the model itself ended a turn
+    troubled: Wall = UNNAMED  # a turn began, or ended in anything else
     limit: Report | None = None  # the last turn ended in a usage limit
     auth: str = ""  # the last turn ended because the credentials were refused
-    receipt: float = 0.0
+    receipt: Wall = UNNAMED
     prompt: str = ""  # the beginning of the prompt that arrived then
-    prompts: tuple[tuple[float, str], ...] = ()  # the newest of them, oldest first
+    prompts: tuple[tuple[Wall, str], ...] = ()  # the newest of them, oldest first
     conversation: str = ""
-    conversation_at: float = 0.0
+    conversation_at: Wall = UNNAMED
     model: str = ""
-    model_at: float = 0.0
+    model_at: Wall = UNNAMED
 
     @property
     def own_words(self) -> bool:
         """Did the model itself end the last turn? Then no notice of the CLI stands at its end."""
-        return 0.0 < self.troubled <= self.answered
+        return UNNAMED < self.troubled <= self.answered
 
     @property
-    def newest(self) -> float:
+    def newest(self) -> Wall:
         """When the last of it was said."""
         return max(self.at, self.answered, self.troubled, self.receipt, self.conversation_at, self.model_at)
 
@@ -68,7 +69,7 @@ def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
 
 
 def _one(heard: Heard, signal: Report) -> Heard:
-    kind, at = signal.kind, signal.at
+    kind, at = signal.kind, Wall(signal.at)
     if signal.session_id and at >= heard.conversation_at and kind is not ReportKind.EXITED:
         heard = replace(heard, conversation=signal.session_id, conversation_at=at)
     if kind is ReportKind.MODEL and at >= heard.model_at:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fleet.core.done import Done
 from fleet.core.model import Fleet, Gate, Loop
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.words import EventType, PingAbout
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
@@ -25,7 +26,7 @@ class Place:
     index: int
     id: str = ""
     ids: tuple[str, ...] = ()  # the phase list as it was when this was written
-    since: float = 0.0  # wall
+    since: Wall = UNNAMED
     commit: str = ""  # the watched ref when the phase began: reviews before it say nothing about it
     keep_runs: bool = False  # moved by hand without a restart: runs of other phases may finish
     ratchets: tuple[tuple[str, float], ...] = ()  # the values accepted so far
@@ -85,7 +86,7 @@ class TreeView:
     head: str
     tracked: str = ""
     untracked: str = ""
-    at: float = 0.0  # wall
+    at: Wall = UNNAMED
 
     @property
     def key(self) -> str:
@@ -123,10 +124,10 @@ class GateResult:
     ok: bool
     said: str
     log: str = ""
-    at: float = 0.0
+    at: Wall = UNNAMED
     seconds: float = 0.0
     value: float | None = None
-    begun: float = 0.0
+    begun: Wall = UNNAMED
     moved: bool = False  # the work tree changed while it ran: this says nothing of any state
 
 
@@ -184,17 +185,17 @@ class LoopMemory:
     looked: str = ""  # phase whose status file has been looked at
     done_phase: str = ""
     done_digest: str = ""  # the status text that first read as done
-    done_since: float = 0.0  # wall
+    done_since: Wall = UNNAMED
     repo: str = ""
     branch: str = ""
     tip: str = ""  # looked through up to here
     inboxes: tuple[InboxMemory, ...] = ()
     told: tuple[str, ...] = ()  # gate failures already told
-    fetch_at: float = 0.0  # wall: not before
+    fetch_at: Wall = UNNAMED  # not before
     fetch_trouble: str = ""
     locked: int = 0  # fetches in a row that met a lock
     ref: str = ""  # the ref that is watched
-    ending: float = 0.0  # wall: since when we wait for the loops to end
+    ending: Wall = UNNAMED  # since when we wait for the loops to end
     task: str = ""  # the trigger that the on_complete task runs for
     held: str = ""  # reported already
     waiting: str = ""  # phase for which "done, waiting for a person" was reported
@@ -255,7 +256,7 @@ class RunGate:
     since: str = ""  # review: commits before this one do not count
     tip: str = ""
     baseline: float | None = None
-    begun: float = 0.0  # wall: when the phase began
+    begun: Wall = UNNAMED  # when the phase began
     tree: TreeView | None = None  # what it is run on; None where that does not matter
 
 
@@ -316,7 +317,7 @@ class LoopPlan:
     pings: tuple[Ping, ...] = ()
     notes: tuple[Note, ...] = ()
     problems: tuple[str, ...] = ()
-    wake_at: float | None = None  # wall: look again not later than this
+    wake_at: Wall | None = None  # look again not later than this
 
 
 @dataclass(slots=True)
@@ -326,13 +327,13 @@ class Draft:
     fleet: Fleet
     loop: Loop
     seen: LoopSeen
-    now: float  # wall
+    now: Wall
     memory: LoopMemory
     steps: list[Step] = field(default_factory=list)
     pings: list[Ping] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    wakes: list[float] = field(default_factory=list)
+    wakes: list[Wall] = field(default_factory=list)
     held: str = ""
     state: str = ""
     task: RunTask | None = None

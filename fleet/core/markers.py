@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from fleet.core.moment import Wall, later
 from fleet.core.seen import Marker
 from fleet.core.times import instant
 
@@ -19,14 +20,15 @@ _TIME = r"\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?"
 _ISO = re.compile(rf"\d{{4}}-?\d\d-?\d\d(?:[T ]{_TIME})?(?![\w:])")
 
 
-def waiting_until(line: str, now: float) -> Marker | None:
+def waiting_until(line: str, now: Wall) -> Marker | None:
     """The marker on this line: none, one without a time when it cannot be read, or the instant it names."""
     found = _MARKER.match(line)
     if not found:
         return None
     text = found["when"].strip()[:80]
     iso = _ISO.match(text)
-    until = instant(iso[0].replace(" Z", "Z")) if iso else None
-    if until is None:
+    named = instant(iso[0].replace(" Z", "Z")) if iso else None
+    if named is None:
         return Marker(None, text)
-    return Marker(min(until, now + AHEAD), text, capped=until > now + AHEAD)
+    until, latest = Wall(named), later(now, AHEAD)
+    return Marker(min(until, latest), text, capped=until > latest)

@@ -9,16 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fleet.core.seen import PaneRef
+from fleet.core.moment import FIRST, NEVER, UNNAMED, Steady, Wall
+from fleet.core.seen import PaneRef, ScreenState
+from fleet.core.state import Detail
 from fleet.core.words import MessageKind, MessageState, PingAbout, StopStage, Witness
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Now, on both clocks."""
-
-    steady: float
-    wall: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class Run:
 
     id: str
     session: str
-    started: float  # wall
+    started: Wall
     pid: int = 0
     backend: str = ""
     model: str = ""
@@ -66,11 +60,11 @@ class Message:
     file: str = ""
     tail: str = ""
     status: MessageState = MessageState.QUEUED
-    asked: float = 0.0  # wall: when it was put into the outbox
-    ended: float = 0.0  # wall: when it came to its end
-    queued: float = 0.0  # steady: when the watchdog took it in; 0: not yet
-    at: float = 0.0  # steady time of the last step
-    at_wall: float = 0.0  # wall time of the paste: structured receipts must be younger
+    asked: Wall = UNNAMED  # when it was put into the outbox
+    ended: Wall = UNNAMED  # when it came to its end
+    queued: Steady = NEVER  # when the watchdog took it in; 0: not yet
+    at: Steady = NEVER  # the last step
+    at_wall: Wall = UNNAMED  # the paste: structured receipts must be younger
     enters: int = 0
     tries: int = 0  # pastes that never showed up
     run: str = ""  # the run it was typed into: another run has never seen it
@@ -100,11 +94,11 @@ class Message:
 class Words:
     """Something bad that a screen says, and where it stands: that tells it from the same words said anew."""
 
-    state: str  # what the screen says with it
+    state: ScreenState  # what the screen says with it
     line: str
     above: str = ""  # the lines right above it, without digits and spinners
-    until: float | None = None  # wall: the end that it named when it was first seen
-    since: float = 0.0  # steady: when it was first seen there
+    until: Wall | None = None  # the end that it named when it was first seen
+    since: Steady = NEVER  # when it was first seen there
     floor: int = 0  # lines below it when it was first seen there
     below: int = 0  # the most lines that were ever below it
 
@@ -113,15 +107,15 @@ class Words:
 class Limit:
     """A usage-limit window. `until` already holds the slack; nothing is done to the agent before it."""
 
-    since: float  # wall
-    until: float  # wall
+    since: Wall
+    until: Wall
     line: str = ""
     source: Witness = Witness.SCREEN
     parsed: bool = True
     probes: int = 0
-    probed: float = 0.0  # steady time of the last probe, 0 before the first
-    clear_seen: float = 0.0  # steady time at which the banner was first seen gone
-    named: float = 0.0  # wall: the end that its banner named, slack and all; a window may end before it
+    probed: Steady = NEVER  # the last probe, 0 before the first
+    clear_seen: Steady = NEVER  # when the banner was first seen gone
+    named: Wall = UNNAMED  # the end that its banner named, slack and all; a window may end before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ class Stopping:
     run: str
     pid: int
     stage: StopStage = StopStage.BEGUN
-    at: float = 0.0
+    at: Steady = NEVER
     clear: int = 0  # how many sweeps in a row found nobody
 
 
@@ -144,43 +138,43 @@ class AgentMemory:
 
     run: Run | None = None
     seen_run: str = ""  # newest run id whose pane we saw alive
-    ready: float = 0.0  # steady, of this run; 0: not yet
-    alive_since: float = 0.0  # steady: first sight of this run alive
+    ready: Steady = NEVER  # of this run; 0: not yet
+    alive_since: Steady = NEVER  # first sight of this run alive
     over: str = ""  # run id whose end has been counted already
     planned: bool = False  # that end was ours: bringing it back costs no budget
 
-    detail: str = ""
-    since: float = 0.0  # wall: when the detail began
+    detail: Detail | None = None  # None: not judged yet
+    since: Wall = UNNAMED  # when the detail began
 
-    deaths: tuple[float, ...] = ()  # steady: unplanned ends
-    exits: tuple[float, ...] = ()  # steady: clean exits nobody asked for
+    deaths: tuple[Steady, ...] = ()  # unplanned ends
+    exits: tuple[Steady, ...] = ()  # clean exits nobody asked for
     heals: int = 0  # restarts we made, ever
-    retry_at: float = 0.0  # steady: not before
-    flapping: float = 0.0  # steady: since when, 0 if not
+    retry_at: Steady = NEVER  # not before
+    flapping: Steady = NEVER  # since when, 0 if not
     fatal: str = ""
     fix: str = ""
     tries: int = 0  # the operator's fresh tries and resets that were heeded: see core/desired.py
     resets: int = 0
-    pardoned_at: float = 0.0  # wall: the newest `reset`; what a source said before it proves nothing either
+    pardoned_at: Wall = UNNAMED  # the newest `reset`; what a source said before it proves nothing either
     pardoned: str = ""  # run whose end a `reset` has forgiven: how it ended proves nothing any more
 
     limit: Limit | None = None
-    limit_hint: float = 0.0  # steady: first look at a banner; armed at the second
+    limit_hint: Steady = NEVER  # first look at a banner; armed at the second
     words: Words | None = None  # the newest accusation on its screen, while it stands there
     dealt: tuple[Words, ...] = ()  # those that had their consequence, while they stand there
     said: tuple[str, ...] = ()  # the last texts that we typed into this run: never evidence
 
-    quiet_since: float = 0.0  # steady: last sign of work
+    quiet_since: Steady = NEVER  # last sign of work
     content: str = ""  # hash of the content last seen
-    still_since: float = 0.0  # steady: last change of anything on the screen
-    activity: float = 0.0  # what tmux last said about output, wall: only whether it changed matters
-    state: str = ""  # last screen state
-    state_since: float = 0.0  # steady
+    still_since: Steady = NEVER  # last change of anything on the screen
+    activity: Wall = UNNAMED  # what tmux last said about output: only whether it changed matters
+    state: ScreenState | None = None  # last one; None: not read yet
+    state_since: Steady = NEVER
     state_looks: int = 0  # captures in a row that said so
 
-    shell_since: float = 0.0
-    marker: float = 0.0  # wall, newest WAITING-UNTIL honoured
-    marker_woken: float = 0.0  # the marker whose passing was told to the agent
+    shell_since: Steady = NEVER
+    marker: Wall = UNNAMED  # newest WAITING-UNTIL honoured
+    marker_woken: Wall = UNNAMED  # the marker whose passing was told to the agent
     bad_marker: str = ""
 
     disagreed: str = ""  # the contradiction between screen and structured source told last
@@ -188,17 +182,17 @@ class AgentMemory:
 
     pressed: str = ""  # dialog last answered, and how often
     presses: int = 0
-    woke: float = 0.0  # steady
+    woke: Steady = NEVER
     nudged: str = ""  # phase whose done marker was asked for
     bad_resumes: int = 0
     afresh: bool = False  # its conversation cannot go on: the next start begins a new one
     finished: str = ""  # run of a task that came to its end by itself, with exit code 0
 
     outbox: tuple[Message, ...] = ()
-    typed: tuple[float, ...] = ()  # steady: when we last typed of our own accord
+    typed: tuple[Steady, ...] = ()  # when we last typed of our own accord
     stopping: Stopping | None = None
 
-    def with_detail(self, detail: str, wall: float) -> AgentMemory:
+    def with_detail(self, detail: Detail, wall: Wall) -> AgentMemory:
         """The same, in another state of which the clock starts now."""
         return self if detail == self.detail else replace(self, detail=detail, since=wall)
 
@@ -207,11 +201,11 @@ class AgentMemory:
 class FleetMemory:
     """What concerns all agents together."""
 
-    steady: float = 1e6  # the steady clock when last saved; far from zero, which means "never" ...
-    wall: float = 0.0  # ... and the wall clock at that moment ...
+    steady: Steady = FIRST  # the steady clock when last saved; far from zero, which means "never" ...
+    wall: Wall = UNNAMED  # ... and the wall clock at that moment ...
     mono: float = 0.0  # ... and the monotonic one
     server_pid: int = 0
     server_started: int = 0
-    server_lost: float = 0.0  # steady
-    heals: tuple[float, ...] = ()  # steady: unplanned starts of the last hour, the whole fleet
+    server_lost: Steady = NEVER
+    heals: tuple[Steady, ...] = ()  # unplanned starts of the last hour, the whole fleet
     amnesty: int = 0  # how often the operator had these forgotten

@@ -11,6 +11,7 @@ from dataclasses import replace
 from fleet.core.case import Case
 from fleet.core.evidence import dealt_with
 from fleet.core.memory import AgentMemory
+from fleet.core.moment import NEVER, Wall
 from fleet.core.words import EventType, MessageKind, Witness
 
 Event = tuple[EventType, str]
@@ -29,7 +30,7 @@ def pardon(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     return heeded, (said,) if reset or not same else ()
 
 
-def forget(memory: AgentMemory, wall: float, *, window: bool = True) -> AgentMemory:
+def forget(memory: AgentMemory, wall: Wall, *, window: bool = True) -> AgentMemory:
     """As if it had never failed. With `window` a limit window ends now too: `up` and `restart` keep it.
 
     It is ended, not forgotten: its old banner would arm it again.
@@ -38,11 +39,11 @@ def forget(memory: AgentMemory, wall: float, *, window: bool = True) -> AgentMem
     if limit is not None and window:
         waiting = any(m.kind is MessageKind.PROBE for m in memory.outbox)  # then that is the one probe
         limit = replace(
-            limit, until=wall, probed=limit.probed if waiting else 0.0, probes=0, source=Witness.OPERATOR
+            limit, until=wall, probed=limit.probed if waiting else NEVER, probes=0, source=Witness.OPERATOR
         )
     if memory.fatal:
         memory = dealt_with(memory)  # the words that condemned it may still stand there
     return replace(
-        memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0, fatal="", fix="", pardoned=memory.over,
-        pardoned_at=wall, limit=limit, limit_hint=0.0, bad_resumes=0, presses=0, pressed="", kept="",
+        memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER, fatal="", fix="", pardoned=memory.over,
+        pardoned_at=wall, limit=limit, limit_hint=NEVER, bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

@@ -13,6 +13,7 @@ from fleet.core.case import Case
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Message, Run
 from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.moment import NEVER, UNNAMED, Steady, Wall
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType, MessageKind, MessageState
@@ -64,20 +65,21 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     return memory, tuple(events)
 
 
-def _believable(memory: AgentMemory, wall: float) -> AgentMemory:
+def _believable(memory: AgentMemory, wall: Wall) -> AgentMemory:
     """No window is armed beyond the horizon: one that ends later was armed before the clock was set back."""
     limit = memory.limit
     if limit is None or limit.until - wall <= HORIZON_S:
         return memory
-    return replace(memory, limit=replace(limit, until=wall, named=0.0))
+    return replace(memory, limit=replace(limit, until=wall, named=UNNAMED))
 
 
 def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     """A run we have not seen before: everything that was about the old one is void."""
     steady = case.news_at
     known = memory.run is not None and memory.run.id == pane.ref.run
-    born = memory.run.started if memory.run is not None and known else 0.0  # tmux knows whole seconds only
-    age = min(max(0.0, case.now.wall - max(born, pane.created)), 3600.0)
+    # tmux knows whole seconds only
+    born = memory.run.started if memory.run is not None and known else UNNAMED
+    age = min(max(0.0, case.now.since_wall(max(born, pane.created))), 3600.0)
     stopping = memory.stopping if memory.stopping and memory.stopping.run == pane.ref.run else None
     kept = tuple(_requeue(m, pane.ref.run) for m in memory.outbox if _still_owed(m, pane.ref.run))
     owed = _kickoff(memory.run, pane.ref.run, steady)
@@ -86,18 +88,18 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     return replace(
         memory,
         seen_run=pane.ref.run,
-        ready=0.0,
-        alive_since=case.now.steady - age,
+        ready=NEVER,
+        alive_since=case.now.after(-age),
         quiet_since=steady,
         content="",
         still_since=steady,
-        state="",
+        state=None,
         state_since=steady,
         state_looks=0,
-        shell_since=0.0,
+        shell_since=NEVER,
         limit=limit,
-        limit_hint=0.0,
-        marker=0.0,
+        limit_hint=NEVER,
+        marker=UNNAMED,
         bad_marker="",
         pressed="",
         presses=0,
@@ -109,7 +111,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     )
 
 
-def _kickoff(run: Run | None, seen: str, steady: float) -> Message | None:
+def _kickoff(run: Run | None, seen: str, steady: Steady) -> Message | None:
     """A backend that takes its prompt by typing is still owed it."""
     if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
         return None
@@ -141,16 +143,16 @@ def _was_left_alone(case: Case) -> bool:
     return case.memory.detail in {Detail.PAUSED, Detail.FROZEN} and not (want.paused or want.frozen)
 
 
-def _seen_again(message: Message, steady: float) -> Message:
+def _seen_again(message: Message, steady: Steady) -> Message:
     """While nobody could look, no time ran out: what a hung server was asked to type may show up only now."""
     return message if message.status is MessageState.QUEUED else replace(message, at=steady)
 
 
-def _restart_ages(memory: AgentMemory, steady: float) -> AgentMemory:
+def _restart_ages(memory: AgentMemory, steady: Steady) -> AgentMemory:
     """After a suspend nobody has been idle: the clock stood, the agents did too. Nor did a stop wait."""
     stop = replace(memory.stopping, at=steady) if memory.stopping else None
     return replace(
-        memory, quiet_since=steady, still_since=steady, shell_since=0.0, state_looks=0, stopping=stop
+        memory, quiet_since=steady, still_since=steady, shell_since=NEVER, state_looks=0, stopping=stop
     )
 
 
@@ -162,7 +164,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
         changes["still_since"] = steady
     state = memory.state
     if reading is not None:
-        state = str(_state(case, reading))
+        state = _state(case, reading)
         looks = memory.state_looks + int(case.seen.fresh) if state == memory.state else 1
         if state != memory.state:
             changes["state"] = state
@@ -180,7 +182,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
         changes["quiet_since"] = steady if case.seen.transcript >= case.now.steady else case.seen.transcript
     shell = case.seen.proc.shell_only or state == ScreenState.SHELL
     if shell != bool(memory.shell_since):
-        changes["shell_since"] = steady if shell else 0.0
+        changes["shell_since"] = steady if shell else NEVER
     return replace(memory, **changes) if changes else memory  # type: ignore[arg-type]
 
 
@@ -199,7 +201,7 @@ def _state(case: Case, reading: Reading) -> ScreenState:
 def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
     """Two sources that go on saying different things: that is how a pattern that has rotted is noticed."""
     seen = case.seen
-    if seen.working is None or seen.reading is None or case.now.wall - seen.heard_at < QUARREL_S:
+    if seen.working is None or seen.reading is None or case.now.since_wall(seen.heard_at) < QUARREL_S:
         return memory
     screen = seen.reading.state
     if (screen in WORKING_STATES) is seen.working or screen not in {*WORKING_STATES, ScreenState.IDLE}:
@@ -212,16 +214,16 @@ def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> Agent
     return replace(memory, disagreed=said)
 
 
-def _last_typed(memory: AgentMemory) -> float:
-    newest = memory.typed[-1] if memory.typed else 0.0
+def _last_typed(memory: AgentMemory) -> Steady:
+    newest = memory.typed[-1] if memory.typed else NEVER
     return max([newest, *(m.at for m in memory.outbox if m.status is not MessageState.QUEUED)])
 
 
 def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
-    if memory.ready or case.now.steady - memory.alive_since < SETTLED_S:
+    if memory.ready or case.now.since(memory.alive_since) < SETTLED_S:
         return memory
     if isinstance(case.agent, ServiceSpec):
-        ready = case.now.steady - memory.alive_since >= SERVICE_READY_S
+        ready = case.now.since(memory.alive_since) >= SERVICE_READY_S
     else:
         ready = memory.state in READY_STATES or case.seen.working is not None
     if not ready:
@@ -229,20 +231,20 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMe
     events.append(
         (
             EventType.AGENT_READY,
-            f"{memory.state or 'alive'} {case.now.steady - memory.alive_since:.1f} s after start",
+            f"{memory.state or 'alive'} {case.now.since(memory.alive_since):.1f} s after start",
         )
     )
     return replace(memory, ready=case.now.steady, bad_resumes=0)
 
 
 def _forgive(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
-    if not memory.ready or case.now.steady - memory.ready < budget.FORGIVEN_AFTER_S:
+    if not memory.ready or case.now.since(memory.ready) < budget.FORGIVEN_AFTER_S:
         return memory
     if not (memory.deaths or memory.exits or memory.flapping):
         return memory
     if memory.flapping:
         events.append((EventType.AGENT_RECOVERED, "ready for half an hour"))
-    return replace(memory, deaths=(), exits=(), flapping=0.0, retry_at=0.0)
+    return replace(memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER)
 
 
 def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
@@ -252,26 +254,26 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
     if not run or memory.over == run:
         return memory
     unreaped = pane is not None and pane.unreaped
-    if unreaped and case.now.steady - memory.still_since < REAP_S and memory.state == ScreenState.DEAD:
+    if unreaped and case.now.since(memory.still_since) < REAP_S and memory.state == ScreenState.DEAD:
         return memory
     if unreaped and memory.state != ScreenState.DEAD:
         # tmux has not collected the status yet: the next look, a moment later, will have it
-        return replace(memory, state=str(ScreenState.DEAD), still_since=case.now.steady, state_looks=1)
+        return replace(memory, state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
     how = _how(pane)
     stop = memory.stopping
     ours = stop.planned if stop else seen.wish.want is not Want.UP or bool(seen.wish.held_by)
     ready = memory.ready
     if run != memory.seen_run:  # never seen alive, so never ready, unless that was long ago
-        ready = case.now.steady if _began(memory, run, case) > BOOTED_S else 0.0
+        ready = case.now.steady if _began(memory, run, case) > BOOTED_S else NEVER
     memory = replace(memory, over=run, seen_run=run, planned=ours, ready=ready)
     if _has_finished(case, pane):
         memory = replace(memory, finished=run)
     if ours:
         events.append((EventType.AGENT_STOPPED, stop.cause if stop else how))
-        return replace(memory, retry_at=0.0)
+        return replace(memory, retry_at=NEVER)
     if seen.server_lost:
         events.append((EventType.AGENT_DIED, "its tmux server is gone"))
-        return replace(memory, retry_at=0.0)
+        return replace(memory, retry_at=NEVER)
     clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
     events.append((EventType.AGENT_EXITED if clean else EventType.AGENT_DIED, stop.cause if stop else how))
     memory, flapped = budget.count_end(memory, case.now.steady, clean=clean, run=run)
@@ -283,7 +285,7 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
 def _began(memory: AgentMemory, run: str, case: Case) -> float:
     """How many seconds ago a run was started, by its record; 0 where there is none."""
     known = memory.run is not None and memory.run.id == run
-    return case.now.wall - memory.run.started if memory.run is not None and known else 0.0
+    return case.now.since_wall(memory.run.started) if memory.run is not None and known else 0.0
 
 
 def _has_finished(case: Case, pane: PaneView | None) -> bool:

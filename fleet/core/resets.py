@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from fleet.core.moment import Wall
 from fleet.core.times import iso
 
 CAP = 8 * 86400.0  # the longest window a CLI announces without a date is a week
@@ -86,21 +87,21 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d\d))?$")
 _TWELVE = re.compile(r"\b(?:(?P<noon>noon)|midnight)\b", re.IGNORECASE)
 
 
-def parse_reset(text: str, *, now: float, zone: str) -> float | None:
+def parse_reset(text: str, *, now: Wall, zone: str) -> Wall | None:
     """The instant a banner announces, in seconds since the epoch, or None when it names none."""
     text = _TWELVE.sub(lambda twelve: "12pm" if twelve["noon"] else "12am", text)
     cues = [m.end() for m in _CUE.finditer(text)]
     for start in reversed(cues):
         value, _ = _read(text, start, now, zone)
         if value is not None:
-            return value
-    last: float | None = None
+            return Wall(value)
+    last: Wall | None = None
     done = 0
     for word in () if cues else _WORD.finditer(text):
         if word.start() >= done:
             value, end = _read(text, word.start(), now, zone, loose=False)
             if value is not None:
-                last, done = value, end
+                last, done = Wall(value), end
     return last
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.words import Witness
 
 
@@ -57,14 +58,14 @@ class PaneView:
     dead: bool
     exit_code: int | None = None  # both None while dead: tmux has not reaped it yet
     exit_signal: int | None = None
-    created: float = 0.0  # wall clock
-    activity: float = 0.0  # wall clock, one-second resolution: last output
+    created: Wall = UNNAMED
+    activity: Wall = UNNAMED  # one-second resolution: last output
     history: int = 0
     cursor_x: int = 0
     cursor_y: int = 0
     in_mode: bool = False  # copy-mode swallows keys
     piped: bool = True  # what it prints goes to its log
-    typed_at: float = 0.0  # wall clock of the newest key from an attached client, 0 if none
+    typed_at: Wall = UNNAMED  # of the newest key from an attached client, 0 if none
     project: str = ""
 
     @property
@@ -80,7 +81,7 @@ class PaneView:
         return f"exited with {self.exit_code}" if self.exit_code is not None else "ended"
 
     @property
-    def change_key(self) -> tuple[float, int, int, int]:
+    def change_key(self) -> tuple[Wall, int, int, int]:
         """While this stays the same the screen need not be captured again."""
         return (self.activity, self.history, self.cursor_y, self.cursor_x)
 
@@ -98,7 +99,7 @@ class Listing:
 class Marker:
     """A WAITING-UNTIL line. `until` None: it was there but could not be read."""
 
-    until: float | None
+    until: Wall | None
     text: str
     capped: bool = False
 
@@ -110,7 +111,7 @@ class Reading:
     state: ScreenState
     pattern: str = ""
     line: str = ""  # the evidence, sanitised, at most 200 characters
-    until: float | None = None  # wall clock: when a limit resets or a retry fires
+    until: Wall | None = None  # when a limit resets or a retry fires
     dialog: str = ""
     key: str = ""  # the one key this dialog allows; empty: none
     fix: str = ""
@@ -160,7 +161,7 @@ class Report:
     at: float  # wall clock of the fact, as the source dates it
     source: Witness
     session_id: str = ""
-    until: float | None = None
+    until: float | None = None  # wall
     text: str = ""
     exact: bool = False  # `until` is the source's own number, not read from its words
 

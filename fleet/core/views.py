@@ -12,6 +12,7 @@ from fleet.core.case import AgentSeen
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.moment import Wall
 from fleet.core.state import Detail, State
 
 QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
@@ -33,8 +34,8 @@ class Row:
     state: str
     detail: str
     reason: str
-    since: float  # wall
-    until: float | None  # wall: end of a limit, of its own waiting, or of its pause
+    since: Wall
+    until: Wall | None  # end of a limit, of its own waiting, or of its pause
     pid: int | None
     restarts: int
     drift: tuple[str, ...] = ()
@@ -72,7 +73,7 @@ def row(
     run = memory.run
     live = seen.pane is not None and not seen.pane.dead
     told = run if live else None  # what was started says more than what is declared
-    until: float | None = memory.limit.until if memory.limit else None
+    until = memory.limit.until if memory.limit else None
     if detail in {Detail.PAUSED, Detail.FROZEN}:
         until = seen.wish.until or None
     elif until is None and detail is Detail.WAITING:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.faults import Fault
 from fleet.core.memory import Message
+from fleet.core.moment import Wall, later
 from fleet.core.words import FINAL, MessageKind, MessageState
 from fleet.world.ports import Disk
 
@@ -37,7 +38,7 @@ class OutboxFull(Fault):
 class Outbox:
     """Both sides of the exchange, and what this process knows of the documents."""
 
-    def __init__(self, disk: Disk, state_dir: str, wall: Callable[[], float]) -> None:
+    def __init__(self, disk: Disk, state_dir: str, wall: Callable[[], Wall]) -> None:
         self._disk = disk
         self._dir = f"{state_dir}/outbox"
         self._wall = wall
@@ -58,7 +59,7 @@ class Outbox:
             return
         if len(self._disk.names(self._dir)) >= OPEN_MAX + FINAL_MAX:
             raise OutboxFull(f"{OPEN_MAX} messages wait in {self._dir}: is the watchdog running?")
-        self._write(agent, replace(message, asked=round(self._wall(), 3)))
+        self._write(agent, replace(message, asked=Wall(round(self._wall(), 3))))
 
     def withdraw(self, agent: str, message_id: str) -> None:
         """It is not wanted any more; once typing has begun that comes too late."""
@@ -144,12 +145,12 @@ class Outbox:
         return replace(message, text=self.text_of(agent, message.id)) if message.long else message
 
     def _end(self, agent: str, message: Message) -> None:
-        self._keep(agent, replace(message, ended=round(self._wall(), 3)))
+        self._keep(agent, replace(message, ended=Wall(round(self._wall(), 3))))
         self._prune()
 
     def _prune(self) -> None:
         final = sorted((m.ended, key) for key, m in self._known.items() if m.status in FINAL)
-        oldest = self._wall() - FINAL_AGE_S
+        oldest = later(self._wall(), -FINAL_AGE_S)
         for number, (ended, key) in enumerate(final):
             if number < len(final) - FINAL_MAX or ended < oldest:
                 self._disk.remove(self._path(*key))

@@ -7,7 +7,8 @@ suspended the machine, stopped us or moved the clock: then nobody has been idle,
 
 from __future__ import annotations
 
-from fleet.core.memory import FleetMemory, Moment
+from fleet.core.memory import FleetMemory
+from fleet.core.moment import Moment, Steady, Wall
 from fleet.world.ports import Clock
 
 JUMP_S = 60.0  # clocks that differ by more than this have been moved, or we slept
@@ -26,7 +27,7 @@ class Ages:
         self._first = True
 
     @staticmethod
-    def _away(memory: FleetMemory, wall: float, mono: float) -> float:
+    def _away(memory: FleetMemory, wall: Wall, mono: float) -> float:
         """How long nobody watched. Within one boot the monotonic clock knows, whatever the wall clock did."""
         if not memory.wall:
             return 0.0
@@ -35,7 +36,7 @@ class Ages:
 
     def now(self) -> Moment:
         """This moment."""
-        return Moment(self._steady0 + self._clock.mono() - self._mono0, self._clock.wall())
+        return Moment(Steady(self._steady0 + self._clock.mono() - self._mono0), self._clock.wall())
 
     def jumped(self, expected: float) -> str:
         """What went wrong with time since the last call, if we meant to sleep that long; "" if nothing."""

@@ -17,6 +17,7 @@ from fleet.core.decide import Judgement
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, ServiceSpec
+from fleet.core.moment import LONG_AGO, Steady
 from fleet.core.views import Row, problem, row
 from fleet.world.perform import fingerprint
 from fleet.world.ports import FileStat
@@ -46,7 +47,7 @@ class Board:
     def __init__(self, world: World, house: House) -> None:
         self._world = world
         self._house = house
-        self._written = -1e12
+        self._written = LONG_AGO
         self._moved = self._changed = False
         self._words: tuple[object, ...] = ()
         self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
@@ -75,7 +76,7 @@ class Board:
             del self.rows[name]
         self._moved = self._moved or bool(gone)
 
-    def due(self, steady: float, words: tuple[object, ...]) -> bool:
+    def due(self, steady: Steady, words: tuple[object, ...]) -> bool:
         """Is it worth writing? `words` stands for everything on the board that is not a row."""
         age = steady - self._written
         if not (self._moved or words != self._words or (self._changed and age >= EVERY_S) or age >= ALIVE_S):

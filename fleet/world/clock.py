@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 
+from fleet.core.moment import Wall
+
 
 class RealClock:
     """Wall time for instants, monotonic time for durations."""
 
-    def wall(self) -> float:
-        return time.time()
+    def wall(self) -> Wall:
+        return Wall(time.time())
 
     def mono(self) -> float:
         return time.monotonic()

@@ -13,8 +13,9 @@ from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S
 from fleet.core.case import Case, LoopState
 from fleet.core.decide import Judgement
-from fleet.core.memory import AgentMemory, FleetMemory, MadeFor, Message, Moment
+from fleet.core.memory import AgentMemory, FleetMemory, MadeFor, Message
 from fleet.core.model import AgentSpec, Fleet
+from fleet.core.moment import UNNAMED, Moment, Steady, Wall
 from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
 from fleet.core.rules.outbox import advance, tail_of
@@ -32,7 +33,8 @@ MAYBE_DONE = frozenset({Outcome.DONE, Outcome.UNKNOWN})
 NOTHING_CHANGED = frozenset({Outcome.EXISTS, Outcome.STALE})
 REFUSED_AGAIN_S = 5.0
 OLD_S = 60.0  # what was decided longer ago than this is decided again: we were stopped in between
-NEVER = 1e15
+AT_ONCE = Steady(0.0)
+NOT_BY_ITSELF = Steady(1e15)  # only something that happens makes it due
 # What a verdict changes in memory because its act is about to happen.
 DONE_BY_ACTS = (
     "stopping", "outbox", "typed", "pressed", "presses", "limit", "kept", "run", "bad_resumes",
@@ -50,13 +52,13 @@ class Mind:
     memories: dict[str, AgentMemory] = field(default_factory=dict)
     cases: dict[str, Case] = field(default_factory=dict)
     judged: dict[str, Judgement] = field(default_factory=dict)
-    wakes: dict[str, float] = field(default_factory=dict)  # when each is due, on the steady clock
+    wakes: dict[str, Steady] = field(default_factory=dict)  # when each is due, on the steady clock
     loop: LoopState = field(default_factory=LoopState)
 
     def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
         """Whose time has come."""
         wakes, steady = self.wakes, now.steady
-        return frozenset([s.name for s in specs if wakes.get(s.name, 0.0) <= steady])
+        return frozenset([s.name for s in specs if wakes.get(s.name, AT_ONCE) <= steady])
 
 
 @dataclass(slots=True)
@@ -79,14 +81,14 @@ class Deeds:
         acts: list[tuple[Spec, Action]] = []
         wakes = self.mind.wakes
         if self._too_late(now):
-            wakes.update((spec.name, 0.0) for spec in todo)
+            wakes.update((spec.name, AT_ONCE) for spec in todo)
             return
         for spec in todo:
             verdict = self.mind.judged[spec.name]
             if not self._remember(spec, verdict, now):
-                wakes[spec.name] = now.steady + REFUSED_AGAIN_S
+                wakes[spec.name] = now.after(REFUSED_AGAIN_S)
                 continue  # what cannot be put on record is not done
-            wakes[spec.name] = verdict.wake_at if verdict.wake_at is not None else NEVER
+            wakes[spec.name] = verdict.wake_at if verdict.wake_at is not None else NOT_BY_ITSELF
             if isinstance(verdict.action, Start):
                 starts.append((spec, verdict.action))
             elif verdict.action is not None:
@@ -117,7 +119,7 @@ class Deeds:
                     agent=spec.name,
                     reason=reason,
                     rule=verdict.rule,
-                    was=old.detail,
+                    was=old.detail or "",
                     now=verdict.memory.detail,
                 )
             if verdict.action is not None:
@@ -139,7 +141,7 @@ class Deeds:
 
     def _too_late(self, now: Moment) -> bool:
         """Did somebody stop us since this look? What the operator wants may be the opposite by now."""
-        return self.ages.now().steady - now.steady > OLD_S
+        return self.ages.now().since(now.steady) > OLD_S
 
     def _with_tails(self, name: str, memory: AgentMemory) -> AgentMemory:
         """A text that lies in a file is known on the screen like any other: a long one by its end."""
@@ -160,7 +162,7 @@ class Deeds:
         message: Message | None = None
         if self._too_late(now):
             self._take_back(spec)
-            self.mind.wakes[spec.name] = 0.0
+            self.mind.wakes[spec.name] = AT_ONCE
             return
         if isinstance(action, Paste | Press | Post):
             message = next((m for m in self.mind.memories[spec.name].outbox if m.id == action.message), None)
@@ -186,7 +188,7 @@ class Deeds:
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], back)
             if done.outcome is Outcome.IMPOSSIBLE:
                 self.house.outbox.save(spec.name, self.mind.memories[spec.name].outbox, (back,))
-            self.mind.wakes[spec.name] = now.steady + 1.0
+            self.mind.wakes[spec.name] = now.after(1.0)
 
     def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:
         orders = [self._order(spec, action) for spec, action in starts]
@@ -217,7 +219,7 @@ class Deeds:
                 memory = replace(memory, heals=memory.heals + 1)
                 self.mind.fleet = replace(
                     self.mind.fleet,
-                    heals=(*(t for t in self.mind.fleet.heals if now.steady - t < HOUR_S), now.steady),
+                    heals=(*(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S), now.steady),
                 )
                 self._record(EventType.AGENT_HEALED, spec.name, action.cause)
         elif done.outcome is Outcome.IMPOSSIBLE:
@@ -226,15 +228,15 @@ class Deeds:
             )
             self._record(EventType.AGENT_FAILED_FOR_GOOD, spec.name, done.why)
         elif done.outcome not in NOTHING_CHANGED:
-            memory = replace(memory, retry_at=now.steady + REFUSED_AGAIN_S)
+            memory = replace(memory, retry_at=now.after(REFUSED_AGAIN_S))
             self._record(EventType.AGENT_START_FAILED, spec.name, done.why)
         self.mind.memories[spec.name] = memory
-        self.mind.wakes[spec.name] = now.steady + (0.05 if done.ok else 1.0)
+        self.mind.wakes[spec.name] = now.after(0.05 if done.ok else 1.0)
         self.records.save(spec.name, spec.session, memory, now.steady)
 
     def _record(self, kind: EventType, agent: str, reason: str) -> None:
         self.house.events.record(kind, agent=agent, reason=reason)
 
 
-def _window(memory: AgentMemory) -> float:
-    return memory.limit.since if memory.limit is not None else 0.0
+def _window(memory: AgentMemory) -> Wall:
+    return memory.limit.since if memory.limit is not None else UNNAMED

@@ -17,6 +17,7 @@ from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, mail
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
 from fleet.core.model import AgentSpec, Backend
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
 from fleet.world.pages import OLD_S
@@ -51,7 +52,7 @@ class _Ear:
     told_of: set[str] = field(default_factory=set)  # sources with something unreadable, already on record
     server: str = ""  # of this run alone
     key: str = ""  # of its server
-    answered: float = 0.0  # wall: its server's newest answer
+    answered: Wall = UNNAMED  # its server's newest answer
 
 
 class Ears:
@@ -107,7 +108,9 @@ class Ears:
         if ear is None or told is None or (told.at, told.until) == ear.told or told.at < ear.told[0]:
             return None
         ear.told = (told.at, told.until)
-        return Limit(told.at, told.until or 0.0, told.text[:200], told.source, told.until is not None)
+        return Limit(
+            Wall(told.at), Wall(told.until or 0.0), told.text[:200], told.source, told.until is not None
+        )
 
     def has_mailbox(self, session: str) -> bool:
         """Has its server answered just now, and do we know which conversation to write to?"""
@@ -204,7 +207,7 @@ class Ears:
         answer = self._world.pages.ask(source.where, ear.key)
         if answer is None:
             return []
-        ear.answered = answer[0]
+        ear.answered = Wall(answer[0])
         return [answer]
 
 

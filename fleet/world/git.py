@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fleet.core.loop import Commit, GitView, History, TreeView
+from fleet.core.moment import Wall
 from fleet.core.rules.gates import ancestors
 from fleet.core.rules.handoff import EMPTY
 from fleet.world.jobs import child_env
@@ -130,7 +131,7 @@ def changes_command(repo: str, exclude: str = "") -> list[str]:
     return [names.get(word, word) for word in words]
 
 
-def parse_changes(disk: Disk, repo: str, head: str, output: bytes, wall: float) -> TreeView:
+def parse_changes(disk: Disk, repo: str, head: str, output: bytes, wall: Wall) -> TreeView:
     """The state of the work tree: what git says of each changed file, and what the file holds now."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     budget, root = CHANGED_CAP, _root(disk, repo)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fleet.core.case import LoopState
 from fleet.core.model import Fleet
+from fleet.core.moment import LONG_AGO, Steady, Wall
 from fleet.tokens.phase import PhaseMeter
 from fleet.tokens.places import conversations, wanted_of
 from fleet.tokens.price import PriceBook
@@ -26,10 +27,10 @@ class Bookkeeper:
         self._house = house
         self._meter: PhaseMeter | None = None
         self._phase: str | None = None
-        self._noted = -1e12
+        self._noted = LONG_AGO
 
     def note(
-        self, fleet: Fleet, loop: LoopState, *, limited: bool, steady: float, wall: float
+        self, fleet: Fleet, loop: LoopState, *, limited: bool, steady: Steady, wall: Wall
     ) -> list[Record]:
         """Bring the books up to date; returns the records of phases that are over."""
         if not fleet.watchdog.log_tokens or fleet.loop is None or loop.held:

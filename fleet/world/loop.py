@@ -38,6 +38,7 @@ from fleet.core.loop import (
     WriteMarker,
 )
 from fleet.core.model import Fleet, Loop, Phase
+from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.rules.gates import TREE_JOB as WORKTREE_JOB
 from fleet.core.rules.gates import commit_of, job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
@@ -64,7 +65,7 @@ class RefsAnswer:
     known: object = None  # the one that was answered
     words: tuple[str, ...] = ()
     said: tuple[int | None, bytes] | None = None
-    again: float = 0.0  # wall: a failure is asked again then
+    again: Wall = UNNAMED  # a failure is asked again then
 
 
 class LoopKeeper:
@@ -84,7 +85,8 @@ class LoopKeeper:
             None  # why the last fetch failed, its lock; None: told already
         )
         self._tree: TreeView | None = None  # the work tree as it was last seen ...
-        self._tree_asked: tuple[str, float] = ("", 0.0)  # ... and for which commit and when it is asked for
+        # ... and for which commit and when it is asked for
+        self._tree_asked: tuple[str, Wall] = ("", UNNAMED)
         self._unproved: dict[str, tuple[RunGate, GateResult]] = {}  # ended; which work tree it was is asked
         self._trees: dict[str, dict[str, str]] = {}  # the watched commit: its inboxes
         self._tree_tip = ""
@@ -277,7 +279,7 @@ class LoopKeeper:
         answer = self._answer
         answer.known, answer.said = answer.asked, (code, output)
         failed = code != 0 and (code != 1 or bool(output.strip()))
-        answer.again = self._world.clock.wall() + ASK_AGAIN_S if failed else 0.0
+        answer.again = later(self._world.clock.wall(), ASK_AGAIN_S) if failed else UNNAMED
 
     def _judge(self, loop: Loop, step: RunGate, ended: JobEnd) -> None:
         result = gate_result(step, ended, loop, self._world.clock.wall())

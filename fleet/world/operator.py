@@ -19,6 +19,7 @@ from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Desired, Hold, Want
 from fleet.core.memory import MadeFor, Run
 from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.moment import NEVER, later
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.rules.phases import doubt, place_at, starts_over
@@ -193,7 +194,7 @@ class Operator:
         self, names: Sequence[str], why: str, want: Want | None, *, unpause: bool = True
     ) -> Iterator[None]:
         """Write the intent, keep the watchdog's hands off while we work, let go in the end."""
-        hold = Hold(*self.host.me(), self.world.clock.wall() + HOLD_S, why)
+        hold = Hold(*self.host.me(), later(self.world.clock.wall(), HOLD_S), why)
         changes: dict[str, object] = {"hold": hold}
         if want is not None:
             changes["want"] = want
@@ -316,7 +317,7 @@ class Operator:
 
             wall = self.world.clock.wall()
             Bookkeeper(self.world, self.house).note(
-                self.fleet, LoopState(phase), limited=False, steady=0.0, wall=wall
+                self.fleet, LoopState(phase), limited=False, steady=NEVER, wall=wall
             )
 
     def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str, bool]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fleet.core.done import read_done
 from fleet.core.loop import GitView, StatusView
 from fleet.core.model import Fleet, Loop, Phase
+from fleet.core.moment import Wall
 from fleet.world import git
 from fleet.world.ports import Disk
 from fleet.world.prompts import NoPrompt, prompt_for
@@ -51,7 +52,7 @@ def phase_trouble(disk: Disk, fleet: Fleet, loop: Loop, index: int) -> str:
     return ""
 
 
-def write_marker(disk: Disk, log_dir: str, ids: Sequence[str], wall: float) -> None:
+def write_marker(disk: Disk, log_dir: str, ids: Sequence[str], wall: Wall) -> None:
     """Say that the sequence is complete: when, and what it was."""
     said = {"completed": wall, "count": len(ids), "phases": list(ids)}
     disk.write(f"{log_dir}/{MARKER}", json.dumps(said).encode() + b"\n")

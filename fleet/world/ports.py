@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fleet.core.faults import Fault
+from fleet.core.moment import Wall
 from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, Proc
 
@@ -150,7 +151,7 @@ class Processes(Protocol):
 class Clock(Protocol):
     """Monotonic for durations, wall for instants; both may be jumped in simulation."""
 
-    def wall(self) -> float: ...
+    def wall(self) -> Wall: ...
 
     def mono(self) -> float: ...
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
+from fleet.core.moment import NEVER, Steady
 from fleet.core.rules.outbox import SAID
 from fleet.core.seen import ScreenState
 from fleet.world.ports import FileStat
@@ -28,7 +29,7 @@ class Records:
         self._world = world
         self._house = house
         self._saved: dict[str, tuple[AgentMemory, tuple[object, ...]]] = {}  # and what of it lasts
-        self._saved_at: dict[str, float] = {}
+        self._saved_at: dict[str, Steady] = {}
         self._runs: dict[str, tuple[FileStat, Run | None]] = {}
 
     def agent(self, name: str, session: str) -> AgentMemory:
@@ -62,7 +63,7 @@ class Records:
         except ValueError:
             return None
 
-    def save(self, name: str, session: str, memory: AgentMemory, steady: float) -> None:
+    def save(self, name: str, session: str, memory: AgentMemory, steady: Steady) -> None:
         """Durably, if anything changed that the next look would not give anyway."""
         saved, lasted = self._saved.get(name, (None, ()))
         if saved is memory:
@@ -70,7 +71,7 @@ class Records:
         lasting = _lasting(memory)
         if saved is not None and lasted == lasting:
             same = _passing(saved) == _passing(memory)
-            if same or steady - self._saved_at.get(name, 0.0) < LAZY_S:
+            if same or steady - self._saved_at.get(name, NEVER) < LAZY_S:
                 return
         if (saved.limit if saved else None) != memory.limit:
             self._save_limit(session, memory.limit)

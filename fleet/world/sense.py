@@ -15,8 +15,9 @@ from fleet.backends.sources import reports
 from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.desired import Desire, Desired
 from fleet.core.heard import Heard
-from fleet.core.memory import AgentMemory, FleetMemory, Limit, Moment
+from fleet.core.memory import AgentMemory, FleetMemory, Limit
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.moment import LONG_AGO, NEVER, Moment, Steady, Wall
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
 from fleet.core.words import MessageState
 from fleet.world.ears import NOTHING, Ears
@@ -53,13 +54,13 @@ class Eye:
     proc: ProcView = UNMEASURED
     cpu: float = 0.0
     cpu_at: float = 0.0  # on the monotonic clock
-    scanned: float = -1e9
+    scanned: Steady = LONG_AGO
     pid: int = 0
     swept: str = ""  # run of which nobody was left
     tree: tuple[Proc, ...] = ()
     heard: Heard = NOTHING
-    spoke: float = 0.0  # steady: last new word of a structured source
-    launched: float = 0.0  # steady: when its preamble was first seen to have ended
+    spoke: Steady = NEVER  # last new word of a structured source
+    launched: Steady = NEVER  # when its preamble was first seen to have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Kept:
     entry: Desire | None
     memory: AgentMemory
     foreign: bool
-    lost_at: float
+    lost_at: Steady
     seen: AgentSeen
 
 
@@ -193,7 +194,7 @@ class Senses:
             ):
                 wanted.append(pane.ref)
                 # dated after now it is from before the clock was set back, and settled
-                eye.again = moved or abs(now.wall - pane.activity) < TWO_SECONDS
+                eye.again = moved or abs(now.since_wall(pane.activity)) < TWO_SECONDS
         if not wanted:
             return {}
         over = {p.ref.session for p in panes.values() if p.dead}
@@ -220,14 +221,14 @@ class Senses:
         pane: PaneView | None,
         foreign: bool,  # noqa: FBT001 - one of ten facts, all in the order of the look
         memory: AgentMemory,
-        lost_at: float,
+        lost_at: Steady,
         wish: Wish,
         now: Moment,
         *,
         due: bool,
         fresh: str | None,
     ) -> AgentSeen:
-        lost = pane is None and 0.0 < memory.alive_since < lost_at
+        lost = pane is None and NEVER < memory.alive_since < lost_at
         if pane is None or pane.dead:
             words, said = "", None
             if pane is not None:
@@ -291,7 +292,7 @@ class Senses:
     def _wants_tree(
         backend: Backend, eye: Eye, memory: AgentMemory, *, due: bool, fresh: bool, now: Moment
     ) -> bool:
-        if due and now.steady - eye.scanned > 1.0:
+        if due and now.since(eye.scanned) > 1.0:
             return True
         typing = any(m.status is MessageState.QUEUED for m in memory.outbox)
         if not (fresh and backend.process_name) and not typing:
@@ -299,14 +300,14 @@ class Senses:
         working = (
             eye.reading is not None and eye.reading.state is ScreenState.WORKING and eye.reading.pattern != ""
         )
-        return not working and now.steady - eye.scanned > 1.0
+        return not working and now.since(eye.scanned) > 1.0
 
     def _watch_preamble(self, fleet: Fleet, spec: Spec, eye: Eye, run: str, now: Moment) -> None:
         """Its own last line says that it has ended, and in which run."""
         if not eye.launched:
             with suppress(OSError, UnicodeDecodeError):
                 said = self._world.disk.read(f"{fleet.log_dir}/state/preamble-{spec.session}", 200).decode()
-                eye.launched = now.steady if said.split(" ")[0] == run else 0.0
+                eye.launched = now.steady if said.split(" ")[0] == run else NEVER
 
     def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, now: Moment) -> None:
         began = self._world.clock.mono()
@@ -415,7 +416,7 @@ def _still(
     entry: Desire | None,
     memory: AgentMemory,
     foreign: bool,  # noqa: FBT001 - as it is kept
-    lost_at: float,
+    lost_at: Steady,
 ) -> bool:
     """Is it exactly as at the last look, and does no rule wait for more than the list shows?"""
     if kept.entry is not entry or (kept.pane is not pane and kept.pane != pane):
@@ -434,7 +435,7 @@ def _unseen_run(memory: AgentMemory) -> str:
     return "" if run is None or run.id in {memory.seen_run, memory.over} else run.id
 
 
-def _written(pane: PaneView, now: Moment) -> float:
+def _written(pane: PaneView, now: Moment) -> Wall:
     """When its newest words can have been written: a time of day among them is the next one after that."""
     return min(now.wall, pane.activity) if pane.activity else now.wall
 
@@ -456,7 +457,7 @@ def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> 
     """The look, with what the structured sources say. An old "working" does not outweigh an idle prompt."""
     heard, working = eye.heard, eye.heard.working
     idle = eye.reading is not None and eye.reading.state is ScreenState.IDLE
-    if working and idle and now.wall - heard.at > HEARSAY_S:
+    if working and idle and now.since_wall(heard.at) > HEARSAY_S:
         working = None
     return replace(
         found,
@@ -488,7 +489,7 @@ def _eager(memory: AgentMemory) -> bool:
         or bool(memory.limit_hint)
         or memory.limit is not None
         or not memory.ready
-        or memory.state in {ScreenState.WEDGED, ScreenState.ASKING, ScreenState.AUTH, ""}
+        or memory.state in {ScreenState.WEDGED, ScreenState.ASKING, ScreenState.AUTH, None}
     )
 
 
@@ -496,7 +497,7 @@ def _only_shells(tree: Sequence[Proc]) -> bool:
     return all((p.exe or p.name) in SHELLS for p in tree)
 
 
-def _wish(world: World, entry: Desire | None, wall: float) -> Wish:
+def _wish(world: World, entry: Desire | None, wall: Wall) -> Wish:
     if entry is None:
         return Wish()
     held = ""

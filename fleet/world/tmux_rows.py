@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.world.ports import Unavailable
 from fleet.world.tmux_words import PANE_PID, STAMPED_PID, number, number_or_none
@@ -91,8 +92,8 @@ def _view(row: str, server: ServerId, project: str) -> tuple[PaneView | None, st
         dead=bool(number(dead, row)),
         exit_code=number_or_none(code, row),
         exit_signal=number_or_none(signal, row),
-        created=float(number(created or "0", row)),
-        activity=float(number(activity, row)),
+        created=Wall(float(number(created or "0", row))),
+        activity=Wall(float(number(activity, row))),
         history=number(history, row),
         cursor_x=number(x, row),
         cursor_y=number(y, row),
@@ -103,10 +104,10 @@ def _view(row: str, server: ServerId, project: str) -> tuple[PaneView | None, st
     return view, session
 
 
-def _typed(rows: Iterable[str]) -> dict[str, float]:
-    newest: dict[str, float] = {}
+def _typed(rows: Iterable[str]) -> dict[str, Wall]:
+    newest: dict[str, Wall] = {}
     for row in rows:
         control, activity, session = (*row.split("|", 2), "", "")[:3]
         if control != "1" and session:
-            newest[session] = max(newest.get(session, 0.0), float(number(activity or "0", row)))
+            newest[session] = max(newest.get(session, UNNAMED), Wall(float(number(activity or "0", row))))
     return newest

@@ -150,8 +150,8 @@ MUTANTS = (
     Mutant(
         "resumes before the reset",
         "fleet/core/rules/limits.py",
-        "named = max(until + slack, wall + MIN_AHEAD_S)",
-        "named = max(until - 3600, wall + MIN_AHEAD_S)",
+        "named = max(later(until, slack), now.after_wall(MIN_AHEAD_S))",
+        "named = max(later(until, -3600), now.after_wall(MIN_AHEAD_S))",
         f"{RULES}::test_the_window_ends_slack_after_the_reset",
     ),
     Mutant(
@@ -521,8 +521,8 @@ MUTANTS = (
     Mutant(
         "a reset that keeps the verdict",
         "fleet/core/pardon.py",
-        'retry_at=0.0, fatal="", fix="",',
-        "retry_at=0.0,",
+        'retry_at=NEVER, fatal="", fix="",',
+        "retry_at=NEVER,",
         f"{VERBS}::test_reset_forgives_one_that_was_given_up",
     ),
     Mutant(

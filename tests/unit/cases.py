@@ -7,8 +7,9 @@ from typing import Any
 
 from fleet.core.case import AgentSeen, Case, LoopState, ProcView, Wish
 from fleet.core.desired import Want
-from fleet.core.memory import AgentMemory, Limit, Message, Moment, Run
+from fleet.core.memory import AgentMemory, Limit, Message, Run
 from fleet.core.model import AgentSpec, Backend, Pattern, ServiceSpec, WatchdogSpec
+from fleet.core.moment import Moment
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
 from fleet.core.words import MessageKind
 

@@ -139,7 +139,9 @@ def test_the_time_an_agent_was_paused_does_not_count_as_idle(detail):
     ],
 )
 def test_a_structured_source_outranks_the_screen_about_work(working, screen, said):
-    memory, _ = remember(case(replace(READY, state=""), seen=seen(reading=reading(screen), working=working)))
+    memory, _ = remember(
+        case(replace(READY, state=None), seen=seen(reading=reading(screen), working=working))
+    )
     assert memory.state == said
 
 

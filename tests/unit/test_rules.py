@@ -521,7 +521,7 @@ def test_the_third_probe_without_a_reset_is_loud():
 
 # --- starting, identity, wedged, asking, unknown ---------------------------------------------------
 
-YOUNG = replace(READY, ready=0.0, alive_since=NOW.steady - 3, state="")
+YOUNG = replace(READY, ready=0.0, alive_since=NOW.steady - 3, state=None)
 
 
 @pytest.mark.parametrize(

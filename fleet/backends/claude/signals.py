@@ -17,6 +17,7 @@ from fleet.backends.screen import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
 from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
+from fleet.core.moment import Wall
 from fleet.core.seen import Report, ReportKind
 from fleet.core.times import instant
 from fleet.core.words import Witness
@@ -167,7 +168,7 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
 
 def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[ReportKind, float | None]:
     """A usage limit, a refusal, a full context, or just an API error: the words decide, the code helps."""
-    reading = judge_notice(heading.backend, words, _GUTTERS, now=at, zone=heading.zone)
+    reading = judge_notice(heading.backend, words, _GUTTERS, now=Wall(at), zone=heading.zone)
     kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, ReportKind.TURN_FAILED)
     return kind, reading.until
 

@@ -19,6 +19,7 @@ from fleet.backends.screen import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
 from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
+from fleet.core.moment import Wall
 from fleet.core.seen import Report, ReportKind
 from fleet.core.times import instant
 from fleet.core.words import Witness
@@ -118,7 +119,7 @@ def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: f
 
 
 def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Report:
-    reading = judge_notice(heading.backend, words, _GUTTERS, now=at, zone=heading.zone)
+    reading = judge_notice(heading.backend, words, _GUTTERS, now=Wall(at), zone=heading.zone)
     kind = KIND_OF_STATE.get(reading.state, ReportKind.TURN_FAILED)
     until = (resets or reading.until) if kind is ReportKind.LIMIT_HIT else None
     exact = kind is ReportKind.LIMIT_HIT and resets is not None

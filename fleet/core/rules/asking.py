@@ -29,7 +29,7 @@ def asking(case: Case) -> Verdict | None:
         return Verdict(f"it asks ({reading.dialog or 'a question'}): {need}", hold=True, detail=Detail.ASKING)
     if memory.state_looks < LOOKS or not case.seen.fresh:
         text = f"a dialog ({reading.dialog}), looking once more"
-        return Verdict(text, hold=True, detail=Detail.ASKING, wake_at=case.now.steady + 0.5)
+        return Verdict(text, hold=True, detail=Detail.ASKING, wake_at=case.now.after(0.5))
     pressed = replace(memory, pressed=reading.dialog, presses=presses + 1, state_looks=0)
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
     return Verdict(
@@ -38,6 +38,6 @@ def asking(case: Case) -> Verdict | None:
         hold=True,
         detail=Detail.ASKING,
         memory=pressed,
-        wake_at=case.now.steady + 1.0,
+        wake_at=case.now.after(1.0),
         events=((EventType.AGENT_ASKED, act.cause),),
     )

@@ -8,6 +8,7 @@ crash in between neither loses the run nor repeats it.
 from __future__ import annotations
 
 from fleet.core.loop import ClearMarker, ConsumeTrigger, Draft, Note, RunTask, WriteMarker
+from fleet.core.moment import UNNAMED, later
 from fleet.core.rules.gates import cancel_others
 from fleet.core.words import EventType
 
@@ -26,13 +27,13 @@ def complete(draft: Draft) -> None:
         draft.remember(ending=since)
         if seen.alive and now - since < STOP_PATIENCE_S:
             draft.state = f"complete: waiting for {', '.join(seen.alive)} to stop"
-            draft.wakes.append(since + STOP_PATIENCE_S)
+            draft.wakes.append(later(since, STOP_PATIENCE_S))
             return
         note = Note(EventType.SEQUENCE_COMPLETED, f"all {total} phases are done", (("count", total),))
         draft.steps.append(WriteMarker(tuple(p.id for p in loop.phases), note))
         draft.wakes.append(now)
         return
-    draft.remember(ending=0.0)
+    draft.remember(ending=UNNAMED)
     wish = loop.on_complete
     if wish is None:
         return
@@ -52,4 +53,4 @@ def not_complete(draft: Draft) -> None:
     if draft.seen.marker:
         draft.steps.append(ClearMarker("there is a phase to do"))
     if draft.memory.ending:
-        draft.remember(ending=0.0)
+        draft.remember(ending=UNNAMED)

@@ -30,6 +30,7 @@ from fleet.core.loop import (
     RunGate,
 )
 from fleet.core.model import AgentSpec, Fleet, Gate, Handoff, Phase
+from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.rules.targets import targets, wording
 from fleet.core.words import EventType, PingAbout
 
@@ -138,7 +139,7 @@ def still_so(draft: Draft, phase: Phase) -> bool:
     git = draft.seen.git
     if git is None or git.tree is None or all(g.review for g in phase.gates):
         return True
-    proved = max((r.at for r in draft.seen.gates if r.phase == phase.id), default=0.0)
+    proved = max((r.at for r in draft.seen.gates if r.phase == phase.id), default=UNNAMED)
     if git.tree.at >= proved and not _old(git.tree.at, draft.now):
         return True
     _ask_tree(draft)
@@ -152,9 +153,9 @@ def _look_again(draft: Draft, phase: Phase) -> None:
         return
     if _old(tree.at, draft.now):
         _ask_tree(draft)  # its answer is a wake-up of its own
-        draft.wakes.append(draft.now + TREE_AGAIN_S)
+        draft.wakes.append(later(draft.now, TREE_AGAIN_S))
     else:
-        draft.wakes.append(tree.at + TREE_AGAIN_S)
+        draft.wakes.append(later(tree.at, TREE_AGAIN_S))
 
 
 def _ask_tree(draft: Draft) -> None:
@@ -162,7 +163,7 @@ def _ask_tree(draft: Draft) -> None:
         draft.steps.append(LookAtTree(draft.loop.handoff.repo))
 
 
-def _old(at: float, now: float) -> bool:
+def _old(at: Wall, now: Wall) -> bool:
     return not 0 <= now - at < TREE_AGAIN_S  # also after the clock was set back
 
 

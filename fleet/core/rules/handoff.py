@@ -25,6 +25,7 @@ from fleet.core.loop import (
     ReadHistory,
 )
 from fleet.core.model import Handoff
+from fleet.core.moment import later
 from fleet.core.rules.gates import SUBJECT_CAP, ancestors, names_phase, scope_of
 from fleet.core.rules.targets import targets, wording
 from fleet.core.words import EventType, PingAbout
@@ -83,7 +84,7 @@ def _fetch(draft: Draft, spec: Handoff, git: GitView) -> None:
     due = not 0 < draft.memory.fetch_at - now <= interval  # also after the clock was set back
     if git.remote and due and FETCH_JOB not in draft.seen.jobs:
         draft.steps.append(Fetch(spec.repo))
-        draft.remember(fetch_at=now + interval)
+        draft.remember(fetch_at=later(now, interval))
     if git.remote:
         draft.wakes.append(max(now, draft.memory.fetch_at))
 

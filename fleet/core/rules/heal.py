@@ -12,6 +12,7 @@ from dataclasses import replace
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory
+from fleet.core.moment import NEVER
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
@@ -53,20 +54,22 @@ def fatal(case: Case) -> Verdict | None:
 
 def heal(case: Case) -> Verdict | None:
     """Restart a run that is over."""
-    pane, memory, now = case.seen.pane, case.memory, case.now.steady
+    pane, memory, now = case.seen.pane, case.memory, case.now
     if pane is not None and not pane.dead:
         return None
     if pane is not None and memory.over != pane.ref.run:
         return Verdict(
-            "it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now + 0.05
+            "it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now.after(0.05)
         )
     if memory.over and case.seen.survivors is None:
-        return Verdict("it ended; counting what is left of it", hold=True, detail=Detail.EXITED, wake_at=now)
+        return Verdict(
+            "it ended; counting what is left of it", hold=True, detail=Detail.EXITED, wake_at=now.steady
+        )
     if case.seen.survivors:
         return begin(case, "its last run left processes behind", planned=False)
     memory, notes = _judge_id(case)
-    if now < memory.retry_at:
-        wait = memory.retry_at - now
+    if now.steady < memory.retry_at:
+        wait = now.ahead(memory.retry_at)
         detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
         text = (
             f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
@@ -75,12 +78,21 @@ def heal(case: Case) -> Verdict | None:
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:
         return Verdict(
-            "the fleet has used up its restarts for now", hold=True, detail=Detail.BACKOFF, wake_at=now + 5
+            "the fleet has used up its restarts for now",
+            hold=True,
+            detail=Detail.BACKOFF,
+            wake_at=now.after(5),
         )
     cause = _cause(case)
     act = Start(case.agent.name, cause, planned=planned, replace=pane.ref if pane else None)
     return Verdict(
-        cause, action=act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=now + 0.4, events=notes
+        cause,
+        action=act,
+        hold=True,
+        detail=Detail.STARTING,
+        memory=memory,
+        wake_at=now.after(0.4),
+        events=notes,
     )
 
 
@@ -107,7 +119,7 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[EventType, str], ...
     if known or memory.bad_resumes + 1 >= BAD_ID_TRIES:
         told = (EventType.AGENT_RESUME_ID_SET_ASIDE, f"conversation {run.conversation} could not be resumed")
         deaths = memory.deaths[:-1] if known else memory.deaths  # a refusal is no failure of the agent
-        changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=0.0, run=replace(run, resumed=False))
+        changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=NEVER, run=replace(run, resumed=False))
         return replace(changed, deaths=deaths), (told,)
     return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
 

@@ -7,6 +7,7 @@ agent works under it, and a tool call takes the foreground for a while.
 from __future__ import annotations
 
 from fleet.core.case import Case, Verdict
+from fleet.core.moment import later
 from fleet.core.rules.stopping import begin
 from fleet.core.state import Detail
 from fleet.core.words import EventType
@@ -16,7 +17,7 @@ def identity(case: Case) -> Verdict | None:
     """Restart an agent that runs another backend, or that has fallen back to a bare shell."""
     if not case.backend.process_name or case.resumed:
         return None
-    proc, memory, now = case.seen.proc, case.memory, case.now.steady
+    proc, memory, now = case.seen.proc, case.memory, case.now
     if proc.other and not proc.expected:
         cause = f"it runs {proc.other}, declared is {case.backend.process_name}"
         return begin(case, cause, planned=False, event=EventType.AGENT_MISMATCHED)
@@ -25,7 +26,7 @@ def identity(case: Case) -> Verdict | None:
         cause = f"it was started as {run.backend}, declared is {case.backend.name}"
         return begin(case, cause, planned=False, event=EventType.AGENT_MISMATCHED)
     if memory.shell_since and not proc.expected:
-        lasted = now - memory.shell_since
+        lasted = now.since(memory.shell_since)
         if lasted >= case.watchdog.heavy_interval:
             return begin(
                 case,
@@ -37,6 +38,6 @@ def identity(case: Case) -> Verdict | None:
             f"only a shell is left, for {lasted:.0f} s; restarted at {case.watchdog.heavy_interval:.0f}",
             hold=True,
             detail=Detail.MISMATCH,
-            wake_at=memory.shell_since + case.watchdog.heavy_interval,
+            wake_at=later(memory.shell_since, case.watchdog.heavy_interval),
         )
     return None

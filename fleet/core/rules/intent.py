@@ -20,7 +20,7 @@ def intent(case: Case) -> Verdict | None:
     alive = seen.pane is not None and not seen.pane.dead
     if seen.blind:
         # whoever was not seen is looked at wholly when we can see again: nothing may follow from old evidence
-        again = case.now.steady + AGAIN_S
+        again = case.now.after(AGAIN_S)
         return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN, wake_at=again)
     if seen.foreign:
         return Verdict(
@@ -43,7 +43,7 @@ def intent(case: Case) -> Verdict | None:
         detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
         how = "frozen" if wish.frozen else "paused"
         # a freeze that is over may still wait for a disk that takes its end
-        ends = case.now.steady + max(AGAIN_S, wish.until - case.now.wall) if wish.until else None
+        ends = max(case.now.after(AGAIN_S), case.now.until(wish.until)) if wish.until else None
         return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
     return None
 

@@ -39,6 +39,7 @@ from fleet.core.case import Case, Verdict
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec
+from fleet.core.moment import NEVER, UNNAMED, Steady, Wall, later
 from fleet.core.remember import HORIZON_S
 from fleet.core.rules.outbox import PROBE, queue, withdrawn
 from fleet.core.rules.stopping import begin
@@ -165,12 +166,12 @@ def _stands(case: Case) -> bool:
     return _alive(case) and case.memory.state == ScreenState.LIMITED
 
 
-def _named(case: Case) -> float | None:
+def _named(case: Case) -> Wall | None:
     """The end that the banner names, if it shows one that is to come."""
     banner = _banner(case)
     if banner is None or banner.until is None:
         return None
-    return banner.until if banner.until > case.now.wall - case.watchdog.limit_reset_slack else None
+    return banner.until if banner.until > case.now.after_wall(-case.watchdog.limit_reset_slack) else None
 
 
 def _is_seen_twice(case: Case) -> bool:
@@ -199,7 +200,7 @@ def _is_fading(case: Case) -> bool:
 
 def _is_gone(case: Case) -> bool:
     seen = _limit(case).clear_seen
-    return _is_fading(case) and bool(seen) and case.now.steady - seen >= CLEAR_S and case.seen.fresh
+    return _is_fading(case) and bool(seen) and case.now.since(seen) >= CLEAR_S and case.seen.fresh
 
 
 def _is_held_by_mates(case: Case) -> bool:
@@ -219,7 +220,7 @@ def _is_another(case: Case) -> bool:
     limit, banner = _limit(case), _banner(case)
     if banner is None or limit.source is Witness.OPERATOR:
         return False
-    return (banner.until or 0.0) > case.now.wall and not _is_same(banner.line, limit)
+    return (banner.until or UNNAMED) > case.now.wall and not _is_same(banner.line, limit)
 
 
 def _is_same(banner: str, limit: Limit) -> bool:
@@ -252,8 +253,8 @@ def _has_question(case: Case) -> bool:
     return _alive(case) and bool(case.seen.reading and case.seen.reading.dialog)
 
 
-def _settles_at(case: Case) -> float:
-    return _limit(case).probed + (SETTLE_S if _banner(case) else CLEAR_S)
+def _settles_at(case: Case) -> Steady:
+    return later(_limit(case).probed, SETTLE_S if _banner(case) else CLEAR_S)
 
 
 def _is_refused(case: Case) -> bool:
@@ -270,48 +271,44 @@ def _limit(case: Case) -> Limit:
     return case.memory.limit
 
 
-def _meant(case: Case, until: float) -> float:
-    return until + case.watchdog.limit_reset_slack
+def _meant(case: Case, until: Wall) -> Wall:
+    return later(until, case.watchdog.limit_reset_slack)
 
 
-def _named_end(limit: Limit) -> float:
+def _named_end(limit: Limit) -> Wall:
     return limit.named or limit.until
 
 
-def _steady(case: Case, wall: float) -> float:
-    return case.now.steady + max(0.0, wall - case.now.wall)
-
-
-def _held(case: Case, why: str, wake_at: float | None = None, memory: AgentMemory | None = None) -> Verdict:
+def _held(case: Case, why: str, wake_at: Steady | None = None, memory: AgentMemory | None = None) -> Verdict:
     kept = memory if memory is not case.memory else None
     return Verdict(why, hold=True, detail=Detail.LIMITED, memory=kept, wake_at=wake_at)
 
 
-def _arm(case: Case, until: float | None, line: str, source: Witness) -> Verdict:
+def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
     """Shut the window: until the end that was named, at most for the horizon; else for the fallback."""
-    wall, slack = case.now.wall, case.watchdog.limit_reset_slack
-    parsed = until is not None and until > wall - slack
+    now, slack = case.now, case.watchdog.limit_reset_slack
+    parsed = until is not None and until > now.after_wall(-slack)
     if until is not None and parsed:
-        named = max(until + slack, wall + MIN_AHEAD_S)
-        end = min(named, wall + HORIZON_S)
+        named = max(later(until, slack), now.after_wall(MIN_AHEAD_S))
+        end = min(named, now.after_wall(HORIZON_S))
         what = (
             "until its reset"
             if named == end
             else f"for 8 days and then tried, though it names {_date(named)}"
         )
     else:
-        named, end = 0.0, wall + case.watchdog.limit_probe_fallback
-        what = f"for the fallback, {end - wall:.0f} s, because it names no end that is to come"
+        named, end = UNNAMED, now.after_wall(case.watchdog.limit_probe_fallback)
+        what = f"for the fallback, {now.ahead_wall(end):.0f} s, because it names no end that is to come"
     probes = case.memory.limit.probes if case.memory.limit else 0
-    limit = Limit(wall, end, line, source, parsed, probes, named=named)
-    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=0.0)
+    limit = Limit(now.wall, end, line, source, parsed, probes, named=named)
+    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=NEVER)
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return replace(
-        _held(case, reason, _steady(case, end), memory), events=((EventType.AGENT_LIMITED, reason),)
+        _held(case, reason, case.now.until(end), memory), events=((EventType.AGENT_LIMITED, reason),)
     )
 
 
-def _date(wall: float) -> str:
+def _date(wall: Wall) -> str:
     return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -338,7 +335,7 @@ def _arm_another(case: Case) -> Verdict:
     assert banner is not None
     if case.memory.state_looks < LOOKS:
         text = f"another limit banner, looking once more: {banner.line}"
-        return _held(case, text, case.now.steady + AGAIN_S)
+        return _held(case, text, case.now.after(AGAIN_S))
     return _arm_shown(case)
 
 
@@ -348,7 +345,7 @@ def _arm_refused(case: Case) -> Verdict:
     assert banner is not None
     until = _named(case)
     if _is_same(banner.line, limit):
-        until = limit.named - case.watchdog.limit_reset_slack if limit.named > wall else None
+        until = later(limit.named, -case.watchdog.limit_reset_slack) if limit.named > wall else None
     verdict = _arm(case, until, banner.line, Witness.SCREEN)
     if until is None and limit.probes >= LOUD_AT:
         loud = (
@@ -364,38 +361,40 @@ def _hint(case: Case) -> Verdict:
     assert banner is not None
     text = f"a limit banner, looking once more: {banner.line}"
     hinted = case.memory if case.memory.limit_hint else replace(case.memory, limit_hint=case.now.steady)
-    return _held(case, text, case.now.steady + AGAIN_S, hinted)
+    return _held(case, text, case.now.after(AGAIN_S), hinted)
 
 
 def _unhint(case: Case) -> Verdict:
-    return Verdict("the banner is gone", memory=replace(case.memory, limit_hint=0.0))
+    return Verdict("the banner is gone", memory=replace(case.memory, limit_hint=NEVER))
 
 
 def _wait_for_mates(case: Case) -> Verdict:
-    at = _steady(case, case.account_until + case.stagger)
-    memory = replace(case.memory, limit_hint=0.0) if case.memory.limit_hint else case.memory
+    at = case.now.until(later(case.account_until, case.stagger))
+    memory = replace(case.memory, limit_hint=NEVER) if case.memory.limit_hint else case.memory
     return _held(case, f"its account is limited (seen at {case.account_by})", at, memory)
 
 
 def _fade(case: Case) -> Verdict:
-    limit, now = _limit(case), case.now.steady
-    noted = case.memory if limit.clear_seen else replace(case.memory, limit=replace(limit, clear_seen=now))
-    at = min(now + CLEAR_S, _steady(case, limit.until))
+    limit, now = _limit(case), case.now
+    noted = (
+        case.memory if limit.clear_seen else replace(case.memory, limit=replace(limit, clear_seen=now.steady))
+    )
+    at = min(now.after(CLEAR_S), case.now.until(limit.until))
     return _held(case, "limited: the banner is gone, looking once more", at, noted)
 
 
 def _keep_shut(case: Case) -> Verdict:
     limit = _limit(case)
-    memory = replace(case.memory, limit=replace(limit, clear_seen=0.0)) if limit.clear_seen else case.memory
-    return _held(case, f"limited: {limit.line or 'usage limit'}", _steady(case, limit.until), memory)
+    memory = replace(case.memory, limit=replace(limit, clear_seen=NEVER)) if limit.clear_seen else case.memory
+    return _held(case, f"limited: {limit.line or 'usage limit'}", case.now.until(limit.until), memory)
 
 
 def _clear(why: str) -> Callable[[Case], Verdict]:
     def clear(case: Case) -> Verdict:
         memory = dealt_with(withdrawn(case.memory))
-        memory = replace(memory, limit=None, limit_hint=0.0, quiet_since=case.now.steady)
+        memory = replace(memory, limit=None, limit_hint=NEVER, quiet_since=case.now.steady)
         # the screen of this look is older than the resumption: nothing else may follow from it
-        at = case.now.steady + 1
+        at = case.now.after(1)
         return Verdict(
             f"limit over: {why}",
             hold=True,
@@ -408,18 +407,18 @@ def _clear(why: str) -> Callable[[Case], Verdict]:
 
 
 def _drop(case: Case) -> Verdict:
-    return Verdict("its window is over", memory=replace(case.memory, limit=None, limit_hint=0.0))
+    return Verdict("its window is over", memory=replace(case.memory, limit=None, limit_hint=NEVER))
 
 
 def _hold_for(why: str, after: float | None = None) -> Callable[[Case], Verdict]:
     def hold(case: Case) -> Verdict:
-        return _held(case, why, None if after is None else case.now.steady + after)
+        return _held(case, why, None if after is None else case.now.after(after))
 
     return hold
 
 
 def _wait_turn(case: Case) -> Verdict:
-    return _held(case, "the window is over; waiting its turn", case.now.steady + case.stagger)
+    return _held(case, "the window is over; waiting its turn", case.now.after(case.stagger))
 
 
 def _sweep(case: Case) -> Verdict:
@@ -432,7 +431,7 @@ def _restart(case: Case) -> Verdict:
     act = Start(case.agent.name, why, planned=True, replace=pane.ref if pane else None)
     memory = replace(withdrawn(case.memory), limit=None)
     told = ((EventType.AGENT_RESUMED, why),)
-    at = case.now.steady + 0.4
+    at = case.now.after(0.4)
     return Verdict(why, act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=at, events=told)
 
 
@@ -442,7 +441,7 @@ def _press(case: Case) -> Verdict:
     assert reading is not None
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
     pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
-    return replace(_held(case, act.cause, case.now.steady + 1, pressed), action=act)
+    return replace(_held(case, act.cause, case.now.after(1), pressed), action=act)
 
 
 def _ask(case: Case) -> Verdict:
@@ -453,13 +452,13 @@ def _ask(case: Case) -> Verdict:
 
 
 def _probe(case: Case) -> Verdict:
-    limit, now = _limit(case), case.now.steady
+    limit, now = _limit(case), case.now
     ident = f"probe-{limit.since:.0f}-{limit.probes}"
-    message = Message(ident, MessageKind.PROBE, PROBE, tail=PROBE[-24:], queued=now)
-    probed = replace(limit, probed=now, probes=limit.probes + 1)
+    message = Message(ident, MessageKind.PROBE, PROBE, tail=PROBE[-24:], queued=now.steady)
+    probed = replace(limit, probed=now.steady, probes=limit.probes + 1)
     memory = replace(queue(case.memory, message), limit=probed)
     why = "the window is over: one probe"
-    return Verdict(why, memory=memory, wake_at=now, events=((EventType.AGENT_PROBED, limit.line),))
+    return Verdict(why, memory=memory, wake_at=now.steady, events=((EventType.AGENT_PROBED, limit.line),))
 
 
 def _watch(case: Case) -> Verdict:

@@ -6,8 +6,9 @@ import hashlib
 from dataclasses import replace
 
 from fleet.core.loop import Ping
-from fleet.core.memory import AgentMemory, Message, Moment
+from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import Backend
+from fleet.core.moment import Moment
 from fleet.core.wording import prepared
 from fleet.core.words import FINAL, MessageKind, MessageState, Witness
 

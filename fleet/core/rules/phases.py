@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from fleet.core.loop import Draft, Move, Note, Place, StatusView
 from fleet.core.model import Loop
+from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.rules.gates import gates, still_so
 from fleet.core.words import EventType
 
@@ -25,7 +26,7 @@ def ids_of(loop: Loop) -> tuple[str, ...]:
     return tuple(p.id for p in loop.phases)
 
 
-def place_at(loop: Loop, index: int, now: float, *, commit: str = "", before: Place | None = None) -> Place:
+def place_at(loop: Loop, index: int, now: Wall, *, commit: str = "", before: Place | None = None) -> Place:
     """The place of that index; the number of phases stands for the end. Ratchets are carried over."""
     ids = ids_of(loop)
     ratchets = before.ratchets if before else ()
@@ -107,7 +108,7 @@ def advance(draft: Draft, place: Place) -> None:
     first = draft.memory.looked != phase.id
     draft.remember(looked=phase.id)
     if not status.reading.done:
-        draft.remember(done_phase="", done_digest="", done_since=0.0, waiting="")
+        draft.remember(done_phase="", done_digest="", done_since=UNNAMED, waiting="")
         if status.reading.line:
             draft.problems.append(f"{status.path}:{status.reading.line}: {status.reading.why}")
         return
@@ -145,7 +146,7 @@ def _settled(draft: Draft, phase: str, status: StatusView) -> bool:
     draft.remember(done_phase=phase, done_digest=status.digest, done_since=since)
     if known and now - since >= settle:
         return True
-    draft.wakes.append(since + settle)
+    draft.wakes.append(later(since, settle))
     return False
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
+from fleet.core.moment import later
 from fleet.core.rules.outbox import handed_in
 from fleet.core.seen import Posted
 from fleet.core.words import MessageState
@@ -30,20 +31,20 @@ def goes_by_server(case: Case, message: Message) -> bool:
 
 def awaits_server(case: Case, message: Message) -> bool:
     """It would, but the server has not been heard yet; for a moment that is worth waiting for."""
-    young = case.now.steady - message.queued < ANSWER_S
+    young = case.now.since(message.queued) < ANSWER_S
     return young and not case.seen.mailbox and not message.tries and bool(_address(case))
 
 
 def post(case: Case, message: Message) -> Verdict:
     """Hand it over; the memory of it is on disk before it goes."""
-    pane, run, now = case.seen.pane, case.memory.run, case.now.steady
+    pane, run, now = case.seen.pane, case.memory.run, case.now
     assert pane is not None
     assert run is not None
     sent = replace(
         message,
         status=MessageState.SUBMITTED,
         posted=True,
-        at=now,
+        at=now.steady,
         run=pane.ref.run,
         enters=message.enters + 1,
     )
@@ -57,7 +58,7 @@ def post(case: Case, message: Message) -> Verdict:
         case.backend,
     )
     changed = handed_in(case.memory, sent, case.now)
-    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + LOOK_S)
+    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now.after(LOOK_S))
 
 
 def settled(case: Case, message: Message) -> Message | None:
@@ -76,11 +77,11 @@ def settled(case: Case, message: Message) -> Message | None:
 
 def in_flight(case: Case, message: Message) -> Verdict:
     """Wait for the answer, or ask again: what nobody tells us of may have been lost with a predecessor."""
-    now, outcome = case.now.steady, dict(case.seen.posted).get(message.id)
+    now, outcome = case.now, dict(case.seen.posted).get(message.id)
     if outcome is Posted.UNDERWAY:
-        return Verdict("posted; waiting for its server", wake_at=now + LOOK_S)
-    if outcome is Posted.UNSURE and now - message.at < AGAIN_S:
-        return Verdict("posted; its server has not answered", wake_at=message.at + AGAIN_S)
+        return Verdict("posted; waiting for its server", wake_at=now.after(LOOK_S))
+    if outcome is Posted.UNSURE and now.since(message.at) < AGAIN_S:
+        return Verdict("posted; its server has not answered", wake_at=later(message.at, AGAIN_S))
     return post(case, message)
 
 

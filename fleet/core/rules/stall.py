@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
+from fleet.core.moment import later
 from fleet.core.rules.outbox import NUDGE, queue, tail_of
 from fleet.core.rules.stopping import begin
 from fleet.core.seen import ScreenState
@@ -24,7 +25,7 @@ FROZEN_S = 300.0  # a screen that claims work and does not move by a character f
 
 def stall(case: Case) -> Verdict | None:
     """Reboot what has been idle, or frozen, for too long."""
-    memory, now = case.memory, case.now.steady
+    memory, now = case.memory, case.now
     if case.agent.watch != "heal+stall" or not memory.ready or case.resumed:
         return None
     if any(m.status is not MessageState.QUEUED for m in memory.outbox):
@@ -32,9 +33,9 @@ def stall(case: Case) -> Verdict | None:
     limit = case.backend.stall_idle
     grace = max(limit, case.backend.log_grace)
     if memory.state in IDLE_LIKE:
-        quiet = now - memory.quiet_since
+        quiet = now.since(memory.quiet_since)
     elif memory.state in MOVING and case.seen.working is None:
-        quiet, grace = now - memory.still_since, max(limit, FROZEN_S)
+        quiet, grace = now.since(memory.still_since), max(limit, FROZEN_S)
         if case.seen.proc.busy:
             return None
     else:
@@ -43,14 +44,14 @@ def stall(case: Case) -> Verdict | None:
         return Verdict(
             f"{memory.state} for {quiet:.0f} s; measuring its processes first",
             explains=True,
-            wake_at=now + MEASURE_S,
+            wake_at=now.after(MEASURE_S),
         )
     if quiet < grace:
         shown = max(0.0, quiet)  # what this look found new began when the look was over
         reason = f"{memory.state} for {shown:.0f} s of {grace:.0f}"
-        return Verdict(reason, explains=True, wake_at=now + grace - quiet)
+        return Verdict(reason, explains=True, wake_at=now.after(grace - quiet))
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
-        wake_at = now + memory.marker + case.watchdog.stall_grace - case.now.wall
+        wake_at = now.until(later(memory.marker, case.watchdog.stall_grace))
         return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)
     if (
         case.is_loop
@@ -58,9 +59,11 @@ def stall(case: Case) -> Verdict | None:
         and memory.state == ScreenState.IDLE
         and case.seen_nudge
     ):
-        text = Message(f"nudge-{case.loop.phase}", MessageKind.NUDGE, NUDGE, tail=tail_of(NUDGE), queued=now)
-        nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now)
-        return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now)
+        text = Message(
+            f"nudge-{case.loop.phase}", MessageKind.NUDGE, NUDGE, tail=tail_of(NUDGE), queued=now.steady
+        )
+        nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now.steady)
+        return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now.steady)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
         case = replace(case, memory=replace(memory, afresh=True))
     lapsed = (

@@ -11,10 +11,10 @@ FIRST_S = 5.0  # most are ready within this: look often
 
 def starting(case: Case) -> Verdict | None:
     """Within its grace an agent that is not ready is neither wrong nor stuck."""
-    memory, now = case.memory, case.now.steady
+    memory, now = case.memory, case.now
     if memory.ready or case.seen.pane is None:
         return None
-    age = now - memory.alive_since
+    age = now.since(memory.alive_since)
     grace = case.backend.start_grace
     if age >= grace or memory.state == ScreenState.ASKING:
         return None
@@ -22,5 +22,5 @@ def starting(case: Case) -> Verdict | None:
         f"starting for {age:.0f} s of at most {grace:.0f}",
         hold=True,
         detail=Detail.STARTING,
-        wake_at=now + min(0.5 if age < FIRST_S else 2.0, grace),
+        wake_at=now.after(min(0.5 if age < FIRST_S else 2.0, grace)),
     )

@@ -46,24 +46,24 @@ def replace_memory(case: Case, stop: Stopping | None) -> Case:
 
 
 def _step(case: Case, stop: Stopping) -> Verdict:
-    now, pane, left = case.now.steady, case.seen.pane, case.seen.survivors
+    now, pane, left = case.now, case.seen.pane, case.seen.survivors
     if left is None and stop.stage is not StopStage.BEGUN:
         return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
     if left == 0 and (pane is None or pane.dead):
         return _emptied(case, stop)
-    waited = now - stop.at
+    waited = now.since(stop.at)
     match stop.stage:
         case StopStage.BEGUN:
-            asked = replace(stop, stage=StopStage.ASKED, at=now)
+            asked = replace(stop, stage=StopStage.ASKED, at=now.steady)
             return _hold(
                 case, asked, f"stopping: {stop.cause}", _signal(case, stop, signal.SIGTERM, stop.cause)
             )
         case StopStage.ASKED if waited >= TERM_WAIT_S:
-            forced = replace(stop, stage=StopStage.FORCED, at=now)
+            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
             return _hold(case, forced, f"forcing {left} processes", act)
         case StopStage.FORCED | StopStage.REMOVED if waited >= KILL_WAIT_S:
-            forced = replace(stop, stage=StopStage.FORCED, at=now)
+            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
             verdict = _hold(case, forced, f"{left} processes survive SIGKILL; they block a new start", act)
             return replace(verdict, events=((EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
@@ -102,5 +102,5 @@ def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
 def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
     memory = replace(case.memory, stopping=stop)
     return Verdict(
-        reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.steady + POLL_S
+        reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.after(POLL_S)
     )

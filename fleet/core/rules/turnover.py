@@ -23,7 +23,7 @@ def task(case: Case) -> Verdict | None:
     if case.seen.survivors:
         return begin(case, "its last run left processes behind", planned=True)
     act = Start(case.agent.name, "the sequence is complete and its trigger is there", planned=True)
-    return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=case.now.steady + 0.4)
+    return Verdict(act.cause, action=act, hold=True, detail=Detail.STARTING, wake_at=case.now.after(0.4))
 
 
 def turnover(case: Case) -> Verdict | None:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import AgentMemory, Message
+from fleet.core.moment import LONG_AGO, later
 from fleet.core.rules.outbox import OWN, advance, handed_in
 from fleet.core.rules.posting import awaits_server, goes_by_server, in_flight, post, settled
 from fleet.core.seen import PaneView, Reading, ScreenState
@@ -70,13 +71,13 @@ def receipts(case: Case) -> Verdict | None:
 
 def typing(case: Case) -> Verdict | None:
     """Begin the oldest waiting message, if the agent can take it now."""
-    memory, now = case.memory, case.now.steady
+    memory, now = case.memory, case.now
     waiting = [m for m in memory.outbox if m.status is MessageState.QUEUED]
     if not waiting or any(m.posted or m.status is MessageState.SUBMITTED for m in memory.outbox):
         return None
     for message in waiting:
         lasts = EXPIRES_S.get(message.kind)
-        if lasts is not None and now - message.queued > lasts:
+        if lasts is not None and now.since(message.queued) > lasts:
             return _finish(
                 case, replace(message, status=MessageState.FAILED, why=f"not deliverable for {lasts:.0f} s")
             )
@@ -84,34 +85,42 @@ def typing(case: Case) -> Verdict | None:
     why_not = _not_now(case, message)
     if why_not:
         # at first often, then less: a message may have to wait for hours, and each look costs one
-        patience = min(LONGEST_S, max(2.0, (now - message.queued) / 10))
-        return Verdict(f"{message.kind} waits: {why_not}", explains=True, wake_at=now + patience)
-    if message.why and now - message.at < RETRY_S:  # whoever waits for it nudges us all the time
+        patience = min(LONGEST_S, max(2.0, now.since(message.queued) / 10))
+        return Verdict(f"{message.kind} waits: {why_not}", explains=True, wake_at=now.after(patience))
+    if message.why and now.since(message.at) < RETRY_S:  # whoever waits for it nudges us all the time
         return Verdict(
-            f"{message.kind} could not be typed: {message.why}", explains=True, wake_at=message.at + RETRY_S
+            f"{message.kind} could not be typed: {message.why}",
+            explains=True,
+            wake_at=later(message.at, RETRY_S),
         )
     if not case.seen.fresh:
-        return Verdict(f"{message.kind} waits for a look at the screen", explains=True, wake_at=now + 0.05)
+        return Verdict(
+            f"{message.kind} waits for a look at the screen", explains=True, wake_at=now.after(0.05)
+        )
     if awaits_server(case, message):
-        return Verdict(f"{message.kind} waits for a word of its server", explains=True, wake_at=now + GAP_S)
+        return Verdict(
+            f"{message.kind} waits for a word of its server", explains=True, wake_at=now.after(GAP_S)
+        )
     pane, reading = case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
-    typed = replace(message, at=now, at_wall=case.now.wall, run=pane.ref.run, enters=0, pasted=False)
+    typed = replace(message, at=now.steady, at_wall=now.wall, run=pane.ref.run, enters=0, pasted=False)
     typed = replace(typed, clean=reading.draft == "", clears=0)
     if _is_ours(case, message, reading.draft):
         changed = advance(memory, replace(typed, status=MessageState.TYPED))
         return Verdict(
-            "our own text already stands in the composer", hold=True, memory=changed, wake_at=now + GAP_S
+            "our own text already stands in the composer", hold=True, memory=changed, wake_at=now.after(GAP_S)
         )
-    rated = replace(memory, typed=(*(t for t in memory.typed if now - t < HOUR_S), now)[-HOURLY * 2 :])
+    rated = replace(
+        memory, typed=(*(t for t in memory.typed if now.since(t) < HOUR_S), now.steady)[-HOURLY * 2 :]
+    )
     if goes_by_server(case, message):
         return post(replace(case, memory=rated), typed)
     changed = advance(rated, replace(typed, status=MessageState.TYPED))
     backend, cause = case.backend, f"{message.kind} {message.id}"
     act = Paste(case.agent.name, pane.ref, message.id, cause, backend.process_name, backend.texts)
     return Verdict(
-        f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now + GAP_S
+        f"typing {message.kind} {message.id}", action=act, hold=True, memory=changed, wake_at=now.after(GAP_S)
     )
 
 
@@ -172,10 +181,10 @@ def _not_now(case: Case, message: Message) -> str:
     if not posts and (taken := _taken(case, message, pane, reading)):
         return taken
     if message.kind in OWN:
-        last = memory.typed[-1] if memory.typed else -1e9
-        if case.now.steady - last < case.ping_gap:
+        last = memory.typed[-1] if memory.typed else LONG_AGO
+        if case.now.since(last) < case.ping_gap:
             return f"typed to it less than {case.ping_gap:.0f} s ago"
-        if sum(case.now.steady - t < 60 * case.ping_gap for t in memory.typed) >= HOURLY:
+        if sum(case.now.since(t) < 60 * case.ping_gap for t in memory.typed) >= HOURLY:
             return "typed to it too often in the last hour"
     return ""
 
@@ -186,7 +195,7 @@ def _too_early(case: Case, reading: Reading) -> str:
         return "its composer is in a mode that runs what is typed there as commands"
     if case.seen.preparing:
         return "its preamble runs"
-    up_for = case.now.steady - max(case.memory.alive_since, case.seen.launched)
+    up_for = case.now.since(max(case.memory.alive_since, case.seen.launched))
     delay = case.backend.connect_delay
     if case.backend.declares_idle or up_for >= delay:
         return ""
@@ -196,7 +205,7 @@ def _too_early(case: Case, reading: Reading) -> str:
 def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> str:
     """Who has the composer for themselves; empty if nobody has."""
     person = PERSON_WAKE_S if message.kind is MessageKind.WAKE else PERSON_S
-    if pane.typed_at and case.now.wall - pane.typed_at < person:
+    if pane.typed_at and case.now.since_wall(pane.typed_at) < person:
         return "somebody is typing there"
     if reading.draft and not _is_ours(case, message, reading.draft):
         return "somebody's draft stands in the composer"
@@ -271,41 +280,49 @@ def _holds(case: Case, message: Message, draft: str) -> bool:
 
 
 def _submit(case: Case, message: Message) -> Verdict:
-    now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
+    now, pane, reading = case.now, case.seen.pane, case.seen.reading
     lost = _lost(case, message)
     if lost is not None:
         return lost
     assert pane is not None
     if _is_stranger(case):
-        return Verdict("typed; another program is in the pane, so it is not submitted", wake_at=now + 2.0)
-    if now - message.at < GAP_S:
-        return Verdict("typed; letting it settle", hold=True, wake_at=message.at + GAP_S)
+        return Verdict(
+            "typed; another program is in the pane, so it is not submitted", wake_at=now.after(2.0)
+        )
+    if now.since(message.at) < GAP_S:
+        return Verdict("typed; letting it settle", hold=True, wake_at=later(message.at, GAP_S))
     if reading is None or not case.seen.fresh:
-        return Verdict("typed; looking for it on the screen", hold=True, wake_at=now + GAP_S)
+        return Verdict("typed; looking for it on the screen", hold=True, wake_at=now.after(GAP_S))
     if message.clears:
         return _take_back(case, message, message.why)
     if case.memory.state == ScreenState.ASKING:
-        return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now + 2.0)
+        return Verdict("typed; a dialog opened, so it is not submitted", wake_at=now.after(2.0))
     limit = case.memory.limit
     shut = case.now.wall < limit.until if limit is not None else case.memory.state == ScreenState.LIMITED
     if shut and message.kind is not MessageKind.PROBE:
-        return Verdict("typed; it is limited now, so it is not submitted", wake_at=now + LONGEST_S)
+        return Verdict("typed; it is limited now, so it is not submitted", wake_at=now.after(LONGEST_S))
     if reading.draft is None and case.backend.declares_composer:
-        return Verdict("typed; its composer is not to be seen, so it is not submitted", wake_at=now + GAP_S)
+        return Verdict(
+            "typed; its composer is not to be seen, so it is not submitted", wake_at=now.after(GAP_S)
+        )
     if reading.commands:
         return _take_back(case, message, "its composer took it for a command, so it was not submitted")
     if message.idle and case.memory.state == ScreenState.WORKING:
-        return Verdict("typed; it began to work, so it is not submitted before that ends", wake_at=now + 1.0)
+        return Verdict(
+            "typed; it began to work, so it is not submitted before that ends", wake_at=now.after(1.0)
+        )
     shown = reading.draft is None or _is_ours(case, message, reading.draft)
-    moves = now - case.memory.still_since < SHOWN_S and now - message.at < LONGEST_S  # it takes a while
-    if not shown and (now - message.at < SHOWN_S or moves):
-        return Verdict("typed; not on the screen yet", hold=True, wake_at=now + GAP_S)
+    moves = (
+        now.since(case.memory.still_since) < SHOWN_S and now.since(message.at) < LONGEST_S
+    )  # it takes a while
+    if not shown and (now.since(message.at) < SHOWN_S or moves):
+        return Verdict("typed; not on the screen yet", hold=True, wake_at=now.after(GAP_S))
     if not shown and reading.draft:
         return _take_back(case, message, "the composer holds something else than what was typed")
     silent = pane.activity <= message.at_wall  # not a character since: it may be loading, and read it later
     silent = silent and message.pasted  # a predecessor may have died before it typed: then it is typed now
-    if not shown and silent and now - message.at < LOADING_S:
-        return Verdict("typed; it has not drawn anything since", hold=True, wake_at=now + 1.0)
+    if not shown and silent and now.since(message.at) < LOADING_S:
+        return Verdict("typed; it has not drawn anything since", hold=True, wake_at=now.after(1.0))
     if not shown and (silent or message.tries + 1 >= TRIES):
         return _finish(
             case, replace(message, status=MessageState.FAILED, why="the text never showed up in the composer")
@@ -314,14 +331,17 @@ def _submit(case: Case, message: Message) -> Verdict:
         # the composer is there and empty, and no Enter was pressed: it was never typed
         back = replace(message, status=MessageState.QUEUED, run="", tries=message.tries + 1)
         return Verdict(
-            "it never showed up; typing it anew", memory=advance(case.memory, back), hold=True, wake_at=now
+            "it never showed up; typing it anew",
+            memory=advance(case.memory, back),
+            hold=True,
+            wake_at=now.steady,
         )
     return _press(case, message, pane.ref.run)
 
 
 def _take_back(case: Case, message: Message, why: str) -> Verdict:
     """It cannot be submitted: out with it, if nothing but ours stands there, so that others can pass."""
-    now, pane, reading = case.now.steady, case.seen.pane, case.seen.reading
+    now, pane, reading = case.now, case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
     failed = replace(message, status=MessageState.FAILED, why=why)
@@ -332,18 +352,18 @@ def _take_back(case: Case, message: Message, why: str) -> Verdict:
         return _finish(case, failed)
     if message.clears >= CLEARS:
         return _finish(case, replace(failed, why=f"{why}; it still stands there"))
-    cleared = replace(message, status=MessageState.TYPED, at=now, clears=message.clears + 1, why=why)
+    cleared = replace(message, status=MessageState.TYPED, at=now.steady, clears=message.clears + 1, why=why)
     keys *= LINE_CLEARS * len(reading.draft.split("\n"))
     act = Press(case.agent.name, pane.ref, keys, f"take back {message.id}", expects=case.backend.process_name)
     changed = advance(case.memory, cleared)
-    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + GAP_S)
+    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now.after(GAP_S))
 
 
 def _press(case: Case, message: Message, run: str) -> Verdict:
-    pane, now = case.seen.pane, case.now.steady
+    pane, now = case.seen.pane, case.now
     assert pane is not None
     assert pane.ref.run == run
-    sent = replace(message, status=MessageState.SUBMITTED, at=now, enters=message.enters + 1)
+    sent = replace(message, status=MessageState.SUBMITTED, at=now.steady, enters=message.enters + 1)
     act = Press(
         case.agent.name,
         pane.ref,
@@ -353,11 +373,11 @@ def _press(case: Case, message: Message, run: str) -> Verdict:
         case.backend.process_name,
     )
     changed = handed_in(case.memory, sent, case.now)
-    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now + GAP_S)
+    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now.after(GAP_S))
 
 
 def _confirm(case: Case, message: Message) -> Verdict:
-    now, reading = case.now.steady, case.seen.reading
+    now, reading = case.now, case.seen.reading
     lost = _lost(case, message)
     if lost is not None:
         return lost
@@ -365,7 +385,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
     if words is not None:
         return _taken_by_report(case, message, words)
     if reading is None or not case.seen.fresh:
-        return Verdict("submitted; looking for the receipt", hold=True, wake_at=now + GAP_S)
+        return Verdict("submitted; looking for the receipt", hold=True, wake_at=now.after(GAP_S))
     if _left(case, message, reading):
         if _reports(case):
             return _await_report(case, message, reading)
@@ -375,13 +395,13 @@ def _confirm(case: Case, message: Message) -> Verdict:
             else "typed and submitted; no composer to prove it by"
         )
         return _finish(case, replace(message, status=MessageState.CONFIRMED, why=proof))
-    waited = now - message.at
+    waited = now.since(message.at)
     unread = reading.draft is None and case.backend.declares_composer
     again = message.enters < ENTERS and case.memory.state != ScreenState.ASKING
     if again and waited >= AGAIN_S and not unread and not _is_stranger(case):
         if reading.draft is not None and not _is_ours(case, message, reading.draft):
             if _reports(case) and waited < PROOF_S:
-                return Verdict("submitted; the CLI has not reported it yet", wake_at=now + GAP_S)
+                return Verdict("submitted; the CLI has not reported it yet", wake_at=now.after(GAP_S))
             return _take_back(case, message, "somebody else's text is in the composer")
         pane = case.seen.pane
         assert pane is not None
@@ -392,20 +412,20 @@ def _confirm(case: Case, message: Message) -> Verdict:
             why = "it was submitted, and then the composer was not to be seen any more: no receipt"
             return _finish(case, replace(message, status=MessageState.FAILED, why=why))
         return _take_back(case, message, why)
-    return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now + GAP_S)
+    return Verdict("submitted; waiting for it to leave the composer", hold=True, wake_at=now.after(GAP_S))
 
 
 def _await_report(case: Case, message: Message, reading: Reading) -> Verdict:
     """It left the composer. Whether as a message or as a command, only the CLI's own word tells."""
-    now, works = case.now.steady, case.memory.state == ScreenState.WORKING
+    now, works = case.now, case.memory.state == ScreenState.WORKING
     head = canonical(message.text.strip().split("\n")[0])[:SHOWN_HEAD]
     if head and head in canonical(reading.queued):
         return _finish(
             case, replace(message, status=MessageState.CONFIRMED, why="it stands in the CLI's queue")
         )
-    if now - message.at < (BUSY_PROOF_S if works else PROOF_S):
-        waits = now - message.at < GIVE_UP_S
-        return Verdict("submitted; the CLI has not reported it yet", hold=waits, wake_at=now + GAP_S)
+    if now.since(message.at) < (BUSY_PROOF_S if works else PROOF_S):
+        waits = now.since(message.at) < GIVE_UP_S
+        return Verdict("submitted; the CLI has not reported it yet", hold=waits, wake_at=now.after(GAP_S))
     why = "it left the composer, and the CLI has not reported it as a message: it may have been a command"
     return _finish(case, replace(message, status=MessageState.FAILED, why=why))
 
@@ -432,9 +452,9 @@ def _left(case: Case, message: Message, reading: Reading) -> bool:
         theirs = not _holds(case, message, reading.draft) and not _is_alone(case, message)
         return not reading.draft or (theirs and case.memory.state == ScreenState.WORKING)
     if case.backend.declares_composer:  # then only a screen that can be read is a proof
-        return case.memory.state not in {"", ScreenState.UNKNOWN, ScreenState.SHELL, ScreenState.STARTING}
+        return case.memory.state not in {None, ScreenState.UNKNOWN, ScreenState.SHELL, ScreenState.STARTING}
     # there is no composer: the agent at work, or a while without our text, is all the proof there is
-    return case.memory.state == ScreenState.WORKING or case.now.steady - message.at >= 1.0
+    return case.memory.state == ScreenState.WORKING or case.now.since(message.at) >= 1.0
 
 
 def _lost(case: Case, message: Message) -> Verdict | None:

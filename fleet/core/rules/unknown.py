@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleet.core.actions import Keep
 from fleet.core.case import Case, Verdict
+from fleet.core.moment import later
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType
@@ -18,10 +19,12 @@ def unknown(case: Case) -> Verdict | None:
     memory, pane = case.memory, case.seen.pane
     if memory.state != ScreenState.UNKNOWN or pane is None:
         return None
-    lasted = case.now.steady - memory.state_since
+    lasted = case.now.since(memory.state_since)
     text = f"no pattern of the profile matches the screen, for {lasted:.0f} s"
     if lasted < TOLD_AFTER_S:
-        return Verdict(text, hold=True, detail=Detail.UNKNOWN, wake_at=memory.state_since + TOLD_AFTER_S)
+        return Verdict(
+            text, hold=True, detail=Detail.UNKNOWN, wake_at=later(memory.state_since, TOLD_AFTER_S)
+        )
     if memory.kept == pane.ref.run:
         return Verdict(text, hold=True, detail=Detail.UNKNOWN)
     act = Keep(case.agent.name, pane.ref, text)

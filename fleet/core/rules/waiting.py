@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
+from fleet.core.moment import Wall
 from fleet.core.rules.outbox import PASSED, queue, tail_of
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
@@ -50,8 +51,8 @@ def waiting(case: Case) -> Verdict | None:
     return None
 
 
-def _hold(case: Case, memory: object, until: float, told: tuple[tuple[EventType, str], ...]) -> Verdict:
-    wake = case.now.steady + max(0.0, until - case.now.wall)
+def _hold(case: Case, memory: object, until: Wall, told: tuple[tuple[EventType, str], ...]) -> Verdict:
+    wake = case.now.until(until)
     kept = memory if memory is not None else None
     # messages are still delivered to a waiting agent: the marker speaks of its own plans, not of ours
     return Verdict("waiting by its own word", detail=Detail.WAITING, memory=kept, wake_at=wake, events=told)  # type: ignore[arg-type]

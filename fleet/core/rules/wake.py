@@ -7,20 +7,24 @@ from dataclasses import replace
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
 from fleet.core.model import AgentSpec
+from fleet.core.moment import later
 from fleet.core.rules.outbox import queue
 from fleet.core.words import MessageKind
 
 
 def wake(case: Case) -> Verdict | None:
     """Queue a wake one interval after the last; two are never queued at once."""
-    agent, memory, now = case.agent, case.memory, case.now.steady
+    agent, memory, now = case.agent, case.memory, case.now
     if not isinstance(agent, AgentSpec) or agent.wake is None or not memory.ready:
         return None
-    due = memory.woke + agent.wake.interval
-    if now < due:
-        return Verdict(f"next wake in {due - now:.0f} s", wake_at=due)
+    due = later(memory.woke, agent.wake.interval)
+    if now.steady < due:
+        return Verdict(f"next wake in {now.ahead(due):.0f} s", wake_at=due)
     message = Message(
-        f"wake-{agent.name}-{now:.0f}", MessageKind.WAKE, file=agent.wake.prompt_file, queued=now
+        f"wake-{agent.name}-{now.steady:.0f}",
+        MessageKind.WAKE,
+        file=agent.wake.prompt_file,
+        queued=now.steady,
     )
-    woken = replace(memory, woke=now)
-    return Verdict("a wake is due", memory=queue(woken, message), wake_at=now)
+    woken = replace(memory, woke=now.steady)
+    return Verdict("a wake is due", memory=queue(woken, message), wake_at=now.steady)

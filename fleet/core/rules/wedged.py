@@ -20,6 +20,6 @@ def wedged(case: Case) -> Verdict | None:
         return None
     if memory.state_looks < LOOKS:
         text = f"looks wedged, looking once more: {reading.line}"
-        return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.steady + 1.0)
+        return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.after(1.0))
     case = replace(case, memory=replace(memory, afresh=True))
     return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)
