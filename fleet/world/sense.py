@@ -454,10 +454,15 @@ def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
 
 
 def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> AgentSeen:
-    """The look, with what the structured sources say. An old "working" does not outweigh an idle prompt."""
+    """The look, with what the structured sources say.
+
+    An old "working" does not outweigh an idle prompt. One that is dated in the future was said before the
+    clock was set back: it outweighs nothing.
+    """
     heard, working = eye.heard, eye.heard.working
     idle = eye.reading is not None and eye.reading.state is ScreenState.IDLE
-    if working and idle and now.since_wall(heard.at) > HEARSAY_S:
+    age = now.since_wall(heard.at)
+    if working and (age < -HEARSAY_S or (idle and age > HEARSAY_S)):
         working = None
     return replace(
         found,

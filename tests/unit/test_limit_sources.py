@@ -16,6 +16,7 @@ from fleet.core.rules.limits import limits
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 from fleet.world.ears import Ears
+from fleet.world.sense import HEARSAY_S, Eye, _with_word
 from tests.unit.cases import NOW, READY, WD, case, limit, reading, seen
 
 SLACK = WD.limit_reset_slack
@@ -143,3 +144,19 @@ def test_the_transcript_and_the_rollout_have_the_number():
     )
     (signal,) = codex_signals.from_rollout(heading("codex"), events)
     assert (signal.kind, signal.until, signal.exact) == (HIT, 1794803417.0, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "age", "working"),
+    [
+        pytest.param("working", 0.0, True, id="just said"),
+        pytest.param("idle", 60.0, True, id="a minute ago, at an idle prompt"),
+        pytest.param("idle", HEARSAY_S + 60.0, None, id="long ago, at an idle prompt"),
+        pytest.param("limited", HEARSAY_S + 60.0, True, id="long ago, with no idle prompt to deny it"),
+        pytest.param("limited", -HEARSAY_S - 60.0, None, id="before the clock was set back"),
+    ],
+)
+def test_how_long_a_source_is_believed_that_says_working(state, age, working):
+    heard = Heard(working=True, at=NOW.wall - age, source=Witness.TRANSCRIPT)
+    look = _with_word(seen(), Eye(reading=reading(state), heard=heard), None, NOW)
+    assert look.working is working
