@@ -122,7 +122,7 @@ class Watchdog:
             lambda: self.count,
         )
         if not self.observe:
-            for name in ("agents", "runs", "signals"):
+            for name in ("agents", "runs", "signals", "outbox"):
                 self.world.disk.make_dir(self.house.path(name))
             self.house.events.record(
                 EventType.WATCHDOG_STARTED, reason=f"version {__version__}", version=__version__

@@ -54,7 +54,6 @@ class Outbox:
 
     def put(self, agent: str, message: Message) -> None:
         """Durably; nothing when there is a document of this id already."""
-        self._disk.make_dir(self._dir)
         if self._disk.stat(self._path(agent, message.id)) is not None:
             return
         if len(self._disk.names(self._dir)) >= OPEN_MAX + FINAL_MAX:
@@ -181,6 +180,8 @@ class Outbox:
         data = json.dumps(to_plain(message)).encode() + b"\n"
         if len(data) >= _CAP:
             raise OutboxFull(f"a message holds less than {_CAP >> 10} KiB: put it into a file and name that")
+        if self._disk.stat(self._dir) is None:  # an agent's `git clean` may have taken it away
+            self._disk.make_dir(self._dir)
         self._disk.write(self._path(agent, message.id), data)
 
 

@@ -135,6 +135,9 @@ class Deeds:
     def _take_back(self, spec: Spec) -> None:
         before, after = self.mind.cases[spec.name].memory, self.mind.memories[spec.name]
         undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
+        known = {m.id for m in before.outbox}
+        new = (m for m in after.outbox if m.id not in known and m.status is MessageState.QUEUED)
+        undone["outbox"] = (*before.outbox, *new)  # that something is to be said was found out, not done
         if self.mind.judged[spec.name].action is None and _window(before) != _window(after):
             del undone["limit"]  # that a window began or ended was seen, not done
         self.mind.memories[spec.name] = replace(after, **undone)

@@ -108,7 +108,7 @@ class Operator:
         """Our directories, and on record where the tmux server is."""
         for path in (self.fleet.log_dir, self.house.state_dir, self.house.logs_dir):
             self.world.disk.make_dir(path)
-        for name in ("agents", "runs", "signals"):
+        for name in ("agents", "runs", "signals", "outbox"):
             self.world.disk.make_dir(self.house.path(name))
         here, recorded = self.host.socket(), self._recorded_socket()
         if not recorded or (

@@ -89,6 +89,7 @@ class SimDisk:
         """All or nothing; kept only with `sync`."""
         self._before("disk.write")
         self._may_write(path)
+        self._is_below(path)
         self.seen("write", path)
         old = self.files.get(path)
         self.put(path, data, mode)
@@ -99,6 +100,7 @@ class SimDisk:
     def append(self, path: str, data: bytes, *, sync: bool) -> None:
         """Added at the end; with `sync` the whole file is durable afterwards."""
         self._before("disk.append")
+        self._is_below(path)
         try:
             self._may_write(path)
         except OSError as error:
@@ -178,6 +180,11 @@ class SimDisk:
         """Somebody makes a pipe there that nobody writes to."""
         self.put(path, b"")
         self.files[path].kind = stat.S_IFIFO
+
+    def _is_below(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        if folder not in self.dirs and folder not in self._inside:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _link(self, path: str, file: SimFile) -> None:
         if path not in self.files:
