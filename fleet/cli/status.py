@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import __version__
 from fleet.cli.common import Fail, Io, session_of
-from fleet.cli.metrics import exposition
 from fleet.cli.view import disk_trouble, read_view, written_outline
 from fleet.core.text import escaped
 from fleet.journal.heartbeat import is_stale, last_beat
 from fleet.journal.locks import watchdog_holder
-from fleet.tokens.tokenlog import token_records
 from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 from fleet.world.terminal import attach_command
@@ -66,6 +64,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.prometheus and args.json:
         raise Fail("--prometheus and --json exclude each other; choose one", code=2)
     if args.prometheus:
+        # both read the profiles of all CLIs: only when they are asked for
+        from fleet.cli.metrics import exposition
+        from fleet.tokens.tokenlog import token_records
+
         io.write(exposition(facts, token_records(os.path.join(fleet.log_dir, "token-log.jsonl"))))
     elif args.json:
         io.json(facts)

@@ -183,7 +183,7 @@ class SimDisk:
 
     def _is_below(self, path: str) -> None:
         folder = path.rpartition("/")[0]
-        if folder not in self.dirs and folder not in self._inside:
+        if folder and folder not in self.dirs and folder not in self._inside:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _link(self, path: str, file: SimFile) -> None:

@@ -166,7 +166,7 @@ def test_the_test_verb_tries_each_and_says_which_works(project):
     assert lines(project)[0]["kind"] == "test"
     assert project.json("notify")["targets"][0]["waiting"] == 0
     project.write("")
-    assert "there is no [[notify]]" in project.agents("notify", "test", code=1)
+    assert "has no [[notify]]" in project.agents("notify", "test", code=1)
 
 
 HELD = """
