@@ -34,7 +34,7 @@ from fleet.world.phasebook import PhaseBook
 from fleet.world.ports import Launch, Server, Target, Unavailable
 from fleet.world.real import real_world
 from fleet.world.records import Records
-from fleet.world.speaker import Silent
+from fleet.world.speaker import Lost, Silent
 from fleet.world.standing import borrowed_from
 from fleet.world.terminal import RECORDED
 from fleet.world.world import House, World
@@ -160,8 +160,11 @@ class Operator:
         return tuple(sorted(names & ours))
 
     def listing(self) -> Listing:
-        """What runs now."""
-        return self.server.listing()
+        """What runs now. A server that ends while it is asked is asked once more: then it is gone."""
+        try:
+            return self.server.listing()
+        except Lost:
+            return self.server.listing()
 
     def panes(self) -> dict[str, PaneView]:
         """Panes with our stamp, by the session they were made for: a rename by hand moves only the name."""
