@@ -243,6 +243,8 @@ class Watchdog:
         """The fleet's own budget of restarts is forgotten when the operator says so."""
         if desired.amnesty != self.mind.fleet.amnesty:
             self.mind.fleet = replace(self.mind.fleet, heals=(), amnesty=desired.amnesty)
+            if not self.observe:  # a watchdog that is killed now must not grant it twice
+                self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(self.ages.now()))
 
     def _watch_server(self, look: Look, now: Moment) -> None:
         if look.blind:
