@@ -18,6 +18,7 @@ from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
 from fleet.scripted.children import KINDS
 from fleet.world import procfs
+from tests.deadlines import patience
 from tests.tmux.conftest import until
 
 pytestmark = pytest.mark.tmux
@@ -160,12 +161,12 @@ def test_one_kind_queues_what_is_typed_while_it_works_and_the_other_loses_it(pla
 @BOTH
 def test_a_limit_refuses_until_its_window_is_over_and_then_goes_on(play, backend):
     """R151, R153."""
-    script = (
-        'start = [{ limit = "You\'ve hit your session limit · resets {reset}", for = 1 }, { say = "on it" }]'
-    )
+    lasts = round(patience(2))  # long enough to be typed into before it is over, however slow this machine is
+    banner = "You've hit your session limit · resets {reset}"
+    script = f'start = [{{ limit = "{banner}", for = {lasts} }}, {{ say = "on it" }}]'
     agent = play(script, "go" if backend == "scripted" else "", backend=backend)
     reading = agent.reaches(ScreenState.LIMITED)
-    assert 0 <= reading.until - time.time() <= 2.5
+    assert 0 <= reading.until - time.time() <= lasts + 1.5
     agent.type("too early")
     until(lambda: agent.heard("refused"))
     until(lambda: time.time() > reading.until)
