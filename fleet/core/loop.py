@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fleet.core.decision import Note
 from fleet.core.done import Done
 from fleet.core.model import Fleet, Gate, Loop
 from fleet.core.moment import UNNAMED, Wall
@@ -202,15 +203,6 @@ class LoopMemory:
 
 
 # What may be done: a closed union. Each step names what it expects to find; otherwise it does nothing.
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """An event for the record."""
-
-    type: EventType
-    reason: str
-    facts: tuple[tuple[str, str | float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

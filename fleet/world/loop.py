@@ -15,6 +15,7 @@ from typing import Any
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.decide_loop import decide_loop
+from fleet.core.decision import Note
 from fleet.core.loop import (
     Cancel,
     ClearMarker,
@@ -29,7 +30,6 @@ from fleet.core.loop import (
     LoopPlan,
     LoopSeen,
     Move,
-    Note,
     ReadHistory,
     RunGate,
     StatusView,

@@ -7,7 +7,8 @@ crash in between neither loses the run nor repeats it.
 
 from __future__ import annotations
 
-from fleet.core.loop import ClearMarker, ConsumeTrigger, Draft, Note, RunTask, WriteMarker
+from fleet.core.decision import Note
+from fleet.core.loop import ClearMarker, ConsumeTrigger, Draft, RunTask, WriteMarker
 from fleet.core.moment import UNNAMED, later
 from fleet.core.rules.gates import cancel_others
 from fleet.core.words import EventType

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.loop import Draft, Move, Note, Place, StatusView
+from fleet.core.decision import Note
+from fleet.core.loop import Draft, Move, Place, StatusView
 from fleet.core.model import Loop
 from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.rules.gates import gates, still_so
