@@ -13,9 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.common import Figure, processor, project, resident, timed
 from fleet import config
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world.control import ControlTmux
 from fleet.world.real import real_world
+from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 
 CHANGED = 20  # one in so many panes changes between two ticks
@@ -29,8 +30,10 @@ def ticks(size: int, rounds: int) -> tuple[float, float]:
         made.agents("down", "watchdog")
         fleet = config.load(str(made.config))
         tmux = ControlTmux(server_of(fleet))
-        dog = Watchdog(real_world(fleet, tmux), str(made.config), config.parse)
+        world = real_world(fleet, tmux)
+        dog = Supervisor(world, Reloader(world, str(made.config), config.parse))
         assert not dog.open()
+        dog.begin()
         try:
             _settle(dog, size, starts)
             pids = [p.ref.pid for p in tmux.listing().panes][:: max(1, min(CHANGED, size))] or []
@@ -50,12 +53,12 @@ def ticks(size: int, rounds: int) -> tuple[float, float]:
     return statistics.median(moving), statistics.median(still)
 
 
-def _settle(dog: Watchdog, size: int, starts: Path) -> None:
+def _settle(dog: Supervisor, size: int, starts: Path) -> None:
     """Until every agent runs and has been found at rest."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         dog.tick()
-        resting = sum(str(j.detail) == "IDLE" for j in dog.mind.judged.values())
+        resting = sum(d.shown.detail == "IDLE" for d in dog.mind.decided.values())
         if len(list(starts.iterdir())) == size and resting == size:
             return
         time.sleep(0.2)

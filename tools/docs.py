@@ -29,7 +29,7 @@ from fleet.core.words import EventType
 from tools.words import DETAILS, EVENTS, FAMILIES, STATES
 
 ROOT = Path(__file__).resolve().parents[1]
-WRITERS = ("watchdog.py", "core/**/*.py", "world/*.py", "cli/*.py", "rooms/notify/*.py")  # of events
+WRITERS = ("supervisor/*.py", "core/**/*.py", "world/*.py", "cli/*.py", "rooms/notify/*.py")  # of events
 MADE = "<!-- made by `python -m tools.docs` from the code; a test compares them -->"
 
 

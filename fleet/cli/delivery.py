@@ -9,7 +9,7 @@ from fleet.cli.view import view_in
 from fleet.core.memory import Message
 from fleet.core.words import FINAL
 from fleet.journal.locks import Held
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world.operator import Operator
 
 POLL_S = (0.05, 0.5)  # often at first; a wait of minutes need not look twenty times a second
@@ -47,7 +47,7 @@ class Stepper:
 
     def __init__(self, operator: Operator, names: Collection[str]) -> None:
         self._operator = operator
-        self._dog: Watchdog | None = None
+        self._dog: Supervisor | None = None
         self._began = operator.world.clock.mono()
         self._lock = operator.host.lead()
         try:

@@ -1,4 +1,4 @@
-"""A watchdog on a verb's behalf: one that only looks, or, where none runs, one that acts for some agents.
+"""A supervisor on a verb's behalf: one that only glances, or one that acts for some agents.
 
 The same code decides in all three, so a verb can never see or do anything that the watchdog would not.
 """
@@ -9,8 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet import config
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world.real import real_world
 from fleet.world.reload import Settled
 
@@ -19,22 +18,24 @@ if TYPE_CHECKING:
     from fleet.world.world import World
 
 
-def observer(fleet: Fleet, names: Collection[str] | None = None, world: World | None = None) -> Watchdog:
+def observer(fleet: Fleet, names: Collection[str] | None = None, world: World | None = None) -> Supervisor:
     """Looks and decides, writes and does nothing."""
-    return _dog(fleet, names, world, observe=True)
+    return _opened(fleet, names, world, repair=False)
 
 
-def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> Watchdog:
+def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> Supervisor:
     """Acts for these agents only; the caller holds the watchdog lock."""
-    return _dog(fleet, names, world, observe=False)
+    acting = _opened(fleet, names, world, repair=True)
+    acting.begin()
+    return acting
 
 
-def _dog(fleet: Fleet, names: Collection[str] | None, world: World | None, *, observe: bool) -> Watchdog:
-    dog = Watchdog(world or real_world(fleet), fleet.config_path, config.parse, observe=observe)
-    dog.reloader = Settled(fleet if names is None else only(fleet, names))
-    why = dog.open()
+def _opened(fleet: Fleet, names: Collection[str] | None, world: World | None, *, repair: bool) -> Supervisor:
+    config = Settled(fleet if names is None else only(fleet, names))
+    made = Supervisor(world or real_world(fleet), config)
+    why = made.open(repair=repair)
     assert not why, why
-    return dog
+    return made
 
 
 def only(fleet: Fleet, names: Collection[str]) -> Fleet:

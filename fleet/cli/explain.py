@@ -23,7 +23,8 @@ from fleet.core.views import state_of
 
 if TYPE_CHECKING:
     from fleet.core.case import Case, ProcView
-    from fleet.core.decide import Judgement
+    from fleet.core.decide import AgentDecision
+    from fleet.core.memory import AgentMemory
     from fleet.core.model import Fleet
 
 
@@ -39,9 +40,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if fleet.agent(args.name) is None and fleet.service(args.name) is None:
         raise Fail("the watchdog is explained by `agents.py status` and `agents.py events`", code=2)
     dog = observer(fleet)
-    dog.tick()
-    verdict, case = dog.mind.judged[args.name], dog.mind.cases[args.name]
-    facts = explained(verdict, case)
+    dog.glance()
+    facts = explained(dog.mind.decided[args.name], dog.mind.cases[args.name])
     facts["evidence"] += _marker(fleet, args.name)
     if args.json:
         io.json(facts)
@@ -72,33 +72,33 @@ def _marker(fleet: Fleet, name: str) -> list[dict[str, str]]:
     return [{"what": "done marker", "source": facts["status"] or "status file", "value": said}]
 
 
-def explained(verdict: Judgement, case: Case) -> dict[str, Any]:
-    """Everything behind a verdict, as one document."""
-    said = dict(verdict.trace)
+def explained(decision: AgentDecision, case: Case) -> dict[str, Any]:
+    """Everything behind a decision, as one document."""
+    said, shown = dict(decision.trace), decision.shown
     order = [name for name, _ in rules_for(case)]
-    last = order.index(verdict.rule) if verdict.rule in order else len(order)
+    last = order.index(shown.rule) if shown.rule in order else len(order)
     rules = []
     for number, (name, rule) in enumerate(rules_for(case)):
         use = (rule.__doc__ or "").partition("\n")[0]
-        silent = f"no cause: {use}" if number <= last else f"not asked, {verdict.rule} decided: {use}"
-        rules.append({"rule": name, "said": said.get(name) or silent, "won": name == verdict.rule})
-    wait = None if verdict.wake_at is None else max(0.0, case.now.ahead(verdict.wake_at))
+        silent = f"no cause: {use}" if number <= last else f"not asked, {shown.rule} decided: {use}"
+        rules.append({"rule": name, "said": said.get(name) or silent, "won": name == shown.rule})
+    wait = None if decision.wake_at is None else max(0.0, case.now.ahead(decision.wake_at))
     return {
         "name": case.agent.name,
-        "state": str(state_of(case.seen, verdict.detail, verdict.memory)),
-        "detail": str(verdict.detail),
-        "reason": verdict.reason,
-        "rule": verdict.rule,
-        "would": type(verdict.action).__name__ if verdict.action else "",
-        "evidence": _evidence(case, verdict),
+        "state": str(state_of(case.seen, shown.detail, decision.memory)),
+        "detail": str(shown.detail),
+        "reason": shown.reason,
+        "rule": shown.rule,
+        "would": " ".join(type(effect).__name__ for effect in decision.effects),
+        "evidence": _evidence(case, decision.memory),
         "rules": rules,
         "next_look_s": wait,
     }
 
 
-def _evidence(case: Case, verdict: Judgement) -> list[dict[str, str]]:
+def _evidence(case: Case, memory: AgentMemory) -> list[dict[str, str]]:
     """Dated facts with their sources."""
-    seen, memory, now = case.seen, verdict.memory, case.now
+    seen, now = case.seen, case.now
     rows: list[tuple[str, str, str]] = []
     pane = seen.pane
     if seen.blind:

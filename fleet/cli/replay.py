@@ -40,10 +40,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
             f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2
         ) from None
     case = replace(case, agent=member)
-    verdict = judge(case)
-    action = type(verdict.action).__name__ if verdict.action else ""
-    same = verdict.rule == body["rule"] and action == body["action"]
-    facts = explained(verdict, case) | {
+    decision = judge(case)
+    shown = decision.shown
+    action = " ".join(type(effect).__name__ for effect in decision.effects)
+    same = shown.rule == body["rule"] and action == body["action"]
+    facts = explained(decision, case) | {
         "recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]},
         "same": same,
     }
@@ -51,6 +52,6 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.json(facts)
     else:
         io.print(f"recorded: {body['rule']}: {body['action']}: {body['reason']}")
-        io.print(f"now:      {verdict.rule}: {action}: {verdict.reason}")
+        io.print(f"now:      {shown.rule}: {action}: {shown.reason}")
         io.print("the same" if same else "DIFFERENT")
     return 0 if same else 1

@@ -35,6 +35,7 @@ from fleet.core.model import AgentSpec
 from fleet.core.moment import UNNAMED
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
+from fleet.core.state import Detail
 from fleet.core.verbs_and_states import Told
 from fleet.core.words import Outcome
 from fleet.journal.heartbeat import is_stale
@@ -365,30 +366,31 @@ def wait_ready(operator: Operator, specs: Sequence[Spec], timeout: float) -> dic
     deadline = time_is.mono() + timeout
     waiting = {s.name for s in specs}
     while waiting:
-        dog.tick()
+        look = dog.glance()
         for name in sorted(waiting):
-            verdict, seen = dog.mind.judged.get(name), dog.last_look.seen[name] if dog.last_look else None
-            if verdict is None or seen is None:
+            decision, seen = dog.mind.decided.get(name), look.seen[name]
+            if decision is None:
                 continue
             gone = not seen.blind and (seen.pane is None or seen.pane.dead)
-            limit = verdict.memory.limit
-            if verdict.memory.fatal:
-                states[name] = (False, verdict.reason)
-            elif verdict.memory.ready and not gone:
-                ends = f" until {clock(limit.until)}" if limit and verdict.detail == "LIMITED" else ""
-                states[name] = (True, f"{verdict.detail}{ends}")
+            shown, memory = decision.shown, decision.memory
+            if memory.fatal:
+                states[name] = (False, shown.reason)
+            elif memory.ready and not gone:
+                limited = memory.limit if shown.detail is Detail.LIMITED else None
+                ends = f" until {clock(limited.until)}" if limited else ""
+                states[name] = (True, f"{shown.detail}{ends}")
             elif gone:
-                states[name] = (_finished(fleet, name, seen), f"{verdict.reason}")
-            elif verdict.detail == "ASKING":
-                states[name] = (False, verdict.reason)
+                states[name] = (_finished(fleet, name, seen), shown.reason)
+            elif shown.detail is Detail.ASKING:
+                states[name] = (False, shown.reason)
         waiting -= set(states)
         if time_is.mono() >= deadline:
             break
         if waiting:
             time_is.sleep(POLL_S)
     for name in waiting:
-        verdict = dog.mind.judged.get(name)
-        why = verdict.reason if verdict else "not seen"
+        decision = dog.mind.decided.get(name)
+        why = decision.shown.reason if decision else "not seen"
         states[name] = (False, f"not ready after {timeout:.0f} s: {why}")
     return states
 

@@ -26,7 +26,7 @@ from fleet.cli.deputy import observer
 from fleet.cli.fleets import config_path, require_trust
 from fleet.core.words import EventType
 from fleet.journal.locks import Held, LockError, WatchdogLock
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world import descriptors
 from fleet.world.control import ControlTmux
 from fleet.world.herald import Herald
@@ -43,6 +43,7 @@ from fleet.world.waker import Waker
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
+    from fleet.world.sense import Look
     from fleet.world.standing import Standing
 
 SWEPT_S = 2.0  # a sweep of the state directory may go on for so long after it took the lock away
@@ -111,14 +112,10 @@ class _Loop:
         world.pages.ring = lambda: self.waker.poke("signals")
         notifier = engine.command("notify", "run", "--config", path)
         self.herald = Herald(notifier, world.clock.mono)
-        self.dog = Watchdog(
-            world,
-            path,
-            config.parse,
-            govern=lambda w, house: LoopKeeper(w, house, self.jobs),
-        )
-        self.reloader = self.dog.reloader = Reloader(world, path, config.parse)
-        self.reloader.prime(fleet, standing.text)
+        self.config = Reloader(world, path, config.parse)
+        self.config.prime(fleet, standing.text)
+        self.dog = Supervisor(world, self.config, govern=lambda w, house: LoopKeeper(w, house, self.jobs))
+        self.watched: set[str] = set()  # sessions whose processes wake us
         self.kept = b""  # what was last put down as good
         self.watched_jobs: set[str] = set()
         self.stop = ""
@@ -133,6 +130,7 @@ class _Loop:
         why = self.dog.open()
         if why:
             raise Fail(why, code=2)
+        self.dog.begin()
         _import_everything()
         patience = PATIENCE_S[0]
         try:
@@ -167,8 +165,8 @@ class _Loop:
             self._move_back_in(swept=swept)
         hung_up, self.hung_up = self.hung_up, False  # only a look that came after it can tell what it meant
         delay = min(self.dog.tick(), SWEEP_LOOK_S if self.homeless else math.inf)
-        fleet = self.dog.reloader.fleet
-        if fleet is not None and self.reloader.good is not self.kept:
+        fleet = self.config.fleet
+        if fleet is not None and self.config.good is not self.kept:
             self._keep(fleet)
         self.herald.keep(wanted=fleet is not None and bool(fleet.notify))
         look = self.dog.last_look
@@ -191,7 +189,7 @@ class _Loop:
 
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
-        self.kept = self.reloader.good
+        self.kept = self.config.good
         keep(fleet, self.kept.decode())
 
     def _take_lock_again(self) -> str:
@@ -210,7 +208,7 @@ class _Loop:
 
     def _move_back_in(self, *, swept: bool) -> None:
         """The new state directory becomes what the old one was; who sweeps it may not be done yet."""
-        fleet, house = self.dog.reloader.fleet, self.dog.house
+        fleet, house = self.config.fleet, self.dog.house
         assert fleet is not None, "open() came first"
         count = move_back_in(fleet, house, self.dog.records, self.disk, self.tmux)
         if count or swept:
@@ -222,9 +220,9 @@ class _Loop:
 
     def _sleep(self, delay: float) -> None:
         """Sleep until a process dies, a verb asks, a file changes, or the time is over."""
-        look, fleet = self.dog.last_look, self.dog.reloader.fleet
+        look, fleet = self.dog.last_look, self.config.fleet
         if look is not None and fleet is not None:
-            _watch(self.waker, self.dog, fleet)
+            self._watch(look, fleet)
         self.waker.watch_fd("tmux", self.tmux.fileno())
         self._watch_jobs()
         now, due = time.monotonic(), self.jobs.due()
@@ -236,6 +234,21 @@ class _Loop:
             for key in keys:
                 self.dog.hasten(key)
             return
+
+    def _watch(self, look: Look, fleet: Fleet) -> None:
+        """Deaths by descriptor, files by hint."""
+        names = {s.session for s in fleet.members}
+        for session, ref in look.alive.items():
+            if session in names:
+                self.waker.watch_pid(f"pane:{session}", ref.pid)
+        for session in self.watched - look.alive.keys():
+            self.waker.unwatch(f"pane:{session}")
+        self.watched = set(look.alive)
+        places = [("config", fleet.config_path), ("signals", self.dog.house.path("signals"))]
+        loop = self.dog.loop
+        if loop is not None and hasattr(loop, "watch_paths"):
+            places += [("loop", p) for p in loop.watch_paths(fleet)]
+        self.waker.watch_files(places)
 
     def _watch_jobs(self) -> None:
         """Wake when a child ends; forget those that have."""
@@ -264,24 +277,6 @@ class _Loop:
             self.io.error(f"a tick failed and is tried again: {fault!r}")
 
 
-def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:
-    """Deaths by descriptor, files by hint."""
-    look = dog.last_look
-    assert look is not None
-    names = {s.session: s.name for s in fleet.members}
-    for session, ref in look.alive.items():
-        if session in names:
-            waker.watch_pid(f"pane:{session}", ref.pid)
-    for session in dog.watched_sessions - look.alive.keys():
-        waker.unwatch(f"pane:{session}")
-    dog.watched_sessions = set(look.alive)
-    places = [("config", fleet.config_path), ("signals", dog.house.path("signals"))]
-    loop = dog.loop
-    if loop is not None and hasattr(loop, "watch_paths"):
-        places += [("loop", p) for p in loop.watch_paths(fleet)]
-    waker.watch_files(places)
-
-
 def _import_everything() -> None:
     """An engine that is replaced under us must not mix two versions: load all of ours now."""
     for module in pkgutil.walk_packages(package.__path__, "fleet."):
@@ -296,11 +291,11 @@ def _import_everything() -> None:
 def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
     dog = observer(fleet)
     while True:
-        delay = dog.tick()
+        dog.glance()
         plan = [
-            {"agent": name, "state": str(j.detail), "rule": j.rule, "reason": j.reason,
-             "would": type(j.action).__name__ if j.action else ""}
-            for name, j in dog.mind.judged.items()
+            {"agent": name, "state": str(d.shown.detail), "rule": d.shown.rule, "reason": d.shown.reason,
+             "would": " ".join(type(effect).__name__ for effect in d.effects)}
+            for name, d in dog.mind.decided.items()
         ]  # fmt: skip
         if as_json:
             io.json({"tick": dog.count, "plan": plan})
@@ -313,7 +308,7 @@ def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
         if once or io.gone:
             return 0
         try:
-            time.sleep(delay)
+            time.sleep(fleet.watchdog.signal_interval)
         except KeyboardInterrupt:
             return 0
         sys.stdout.flush()

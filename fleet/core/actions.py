@@ -2,7 +2,7 @@
 
 An action carries what it expects to find. Between seeing and acting the world may change, so
 whoever performs it looks again and, where it differs, does nothing and says so. One that does not say on
-whom, on what and why is never made: an assert stops it, and costs that agent its turn (`fleet/watchdog.py`).
+whom, on what and why is never made: an assert stops it, and costs that agent its turn.
 """
 
 from __future__ import annotations
@@ -116,4 +116,30 @@ class Keep:
         _whole(self, self.agent, self.cause, self.ref.pane)
 
 
-Action = Start | Signal | Remove | Paste | Press | Post | Keep
+@dataclass(frozen=True, slots=True)
+class Unpause:
+    """End a pause whose time is over: the processes of the run go on, then the wish says so."""
+
+    agent: str
+    cause: str
+    run: str = ""  # whose processes are frozen; empty: none are
+    pid: int = 0
+
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnId:
+    """Put down the id that a CLI gave to its conversation: the next start resumes there."""
+
+    agent: str
+    conversation: str
+    session: str
+    run: str  # that has it
+
+    def __post_init__(self) -> None:
+        _whole(self, self.agent, self.conversation, self.session, self.run)
+
+
+Action = Start | Signal | Remove | Paste | Press | Post | Keep | Unpause | LearnId

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleet.core.actions import Action
+from fleet.core.decision import Note
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
 from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall
 from fleet.core.seen import PaneView, Posted, Reading, ScreenState
 from fleet.core.state import Detail
-from fleet.core.words import EventType, Witness
+from fleet.core.words import Witness
 
 BY_SCREEN: dict[ScreenState | None, Detail] = {
     ScreenState.WORKING: Detail.WORKING,
@@ -51,6 +52,7 @@ class Wish:
     tries: int = 0  # as in core/desired.py
     resets: int = 0
     task: str = ""
+    over: bool = False  # its pause has come to its end, and stands on record still
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class AgentSeen:
     ending: Reading | None = None  # and what a person must do about them, if they say so
     auth_failed: str = ""
     server_lost: bool = False
+    conversation: str = ""  # an id that its CLI has just told
+    unwanted: tuple[str, ...] = ()  # messages that their senders took back
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,15 @@ class Case:
     may_start: bool = True  # the fleet's budget allows one more unplanned start
     ping_gap: float = 60.0
     seen_nudge: bool = True  # loop.done_nudge
+
+    def with_memory(self, memory: AgentMemory) -> Case:
+        """The same case with another memory."""
+        return self if memory is self.memory else replace(self, memory=memory)
+
+    @property
+    def leased(self) -> bool:
+        """Is a verb at work on it?"""
+        return bool(self.seen.wish.held_by)
 
     @property
     def news_at(self) -> Steady:
@@ -156,5 +169,5 @@ class Verdict:
     explains: bool = False  # what is seen: its reason is shown when no rule names a detail
     memory: AgentMemory | None = None
     wake_at: Steady | None = None  # look again not later than this
-    events: tuple[tuple[EventType, str], ...] = ()  # with its reason
+    notes: tuple[Note, ...] = ()
     finished: tuple[Message, ...] = ()  # messages whose receipt is final

@@ -9,10 +9,12 @@ an agent: escalation climbs one rung at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from fleet.core.actions import Action, Start
+from fleet.core.actions import Action, LearnId, Start
 from fleet.core.case import Case, Verdict
+from fleet.core.conversation import learn_id
+from fleet.core.decision import Decision, Note
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import ServiceSpec
@@ -24,7 +26,7 @@ from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
 from fleet.core.rules.limits import limits, noted
-from fleet.core.rules.outbox import of_this_phase, receive
+from fleet.core.rules.outbox import of_this_phase, receive, taken_back
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
@@ -40,6 +42,7 @@ from fleet.core.words import EventType, Witness
 Rule = Callable[[Case], Verdict | None]
 SIGHT = "sight"  # who decides when every rule is silent
 FAULT = "fault"  # and when one broke down
+LEASE = "lease"  # and while a verb is at work on it
 FAULT_AGAIN_S = 10.0
 
 AGENT_RULES: tuple[tuple[str, Rule], ...] = (
@@ -82,39 +85,61 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What was decided for one agent, by which rule, and what the others said."""
+class Ruling:
+    """What is shown of an agent: the rule that had the last word, its reason, and the state."""
 
     rule: str
     reason: str
     detail: Detail
-    memory: AgentMemory
-    action: Action | None = None
-    wake_at: Steady | None = None
-    trace: tuple[tuple[str, str], ...] = ()
-    events: tuple[tuple[EventType, str], ...] = ()
-    finished: tuple[Message, ...] = ()
 
 
-def judge(case: Case) -> Judgement:
-    """Ask the rules in their order."""
-    memory, told_first = pardon(case)
-    if memory is not case.memory:
-        case = replace(case, memory=memory)
-    case = weigh(case)
-    memory, events = remember(case)
-    if memory is not case.memory:
-        case = replace(case, memory=memory)
-    told = [*told_first, *events]
-    memory, stale = of_this_phase(memory, case.loop.phase)
-    if stale:
-        case = replace(case, memory=memory)
-        told += [(EventType.MESSAGE_WITHDRAWN, f"{m.id}: phase {m.phase} is over") for m in stale]
-    memory = receive(memory, case.now)
-    if memory is not case.memory:
-        case = replace(case, memory=memory)
+AgentDecision = Decision[AgentMemory, Ruling, Action]
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a look changes before any rule is asked: the case with it in memory, and what of it is news."""
+
+    case: Case
+    notes: tuple[Note, ...] = ()
+    effects: tuple[Action, ...] = ()
+    ended: tuple[Message, ...] = ()
+
+
+def judge(case: Case) -> AgentDecision:
+    """Bring memory up to this look, then ask the rules in their order."""
+    if case.leased:
+        return _left_to_its_verb(case)
+    decided = _ask_rules(_take_in(case))
+    _check(case, decided)
+    return decided
+
+
+def _left_to_its_verb(case: Case) -> AgentDecision:
+    """The verb that is at work on an agent keeps its memory, which is read again when the verb is done."""
+    reason = f"{case.seen.wish.held_by} is at work on it"
+    memory = case.memory.with_detail(Detail.HELD, case.now.wall)
+    return Decision(memory, Ruling(LEASE, reason, Detail.HELD), trace=((LEASE, reason),))
+
+
+def _take_in(case: Case) -> Intake:
+    """What the operator wants forgotten or unsaid, what is seen now, and messages that came or went."""
+    memory, forgiven = pardon(case)
+    case = weigh(case.with_memory(memory))
+    memory, seen = remember(case)
+    memory, outdated = of_this_phase(memory, case.loop.phase)
+    over = tuple(Note(EventType.MESSAGE_WITHDRAWN, f"{m.id}: phase {m.phase} is over") for m in outdated)
+    memory, unwanted = taken_back(memory, case.seen.unwanted)
+    unsaid = tuple(Note(EventType.MESSAGE_WITHDRAWN, f"{m.id}: {m.why}") for m in unwanted)
+    memory, learned, effects = learn_id(memory, case.agent.name, case.seen.conversation)
+    case = case.with_memory(receive(memory, case.now))
+    return Intake(case, (*forgiven, *seen, *over, *unsaid, *learned), effects, unwanted)
+
+
+def _ask_rules(intake: Intake) -> AgentDecision:
+    case = intake.case
+    memory, told, finished = case.memory, list(intake.notes), list(intake.ended)
     trace: list[tuple[str, str]] = []
-    finished: list[Message] = []
     wakes: list[Steady] = []
     detail: Detail | None = None
     winner, reason, action = "", "", None
@@ -126,11 +151,9 @@ def judge(case: Case) -> Judgement:
         trace.append((name, verdict.reason))
         if verdict.memory is not None:
             memory = verdict.memory
-            case = replace(case, memory=memory)
-        if verdict.events:
-            told.extend(verdict.events)
-        if verdict.finished:
-            finished.extend(verdict.finished)
+            case = case.with_memory(memory)
+        told.extend(verdict.notes)
+        finished.extend(verdict.finished)
         if verdict.wake_at is not None:
             wakes.append(verdict.wake_at)
         if detail is None and verdict.detail is not None:
@@ -144,39 +167,37 @@ def judge(case: Case) -> Judgement:
     if not winner:
         winner, reason = sight
     detail = detail or case.sight
-    memory = memory.with_detail(detail, case.now.wall)
-    decided = Judgement(
-        winner,
-        reason or _sighted(case),
-        detail,
-        memory,
-        action,
-        min(wakes) if wakes else None,
-        tuple(trace),
+    return Decision(
+        memory.with_detail(detail, case.now.wall),
+        Ruling(winner, reason or _sighted(case), detail),
+        tuple((case.agent.name, m) for m in finished),
         tuple(told),
-        tuple(finished),
+        intake.effects if action is None else (*intake.effects, action),
+        min(wakes, default=None),
+        tuple(trace),
     )
-    _check(case, decided)
-    return decided
 
 
-def _check(case: Case, decided: Judgement) -> None:
+def _check(case: Case, decided: AgentDecision) -> None:
     """What holds for every decision, whichever rule made it."""
-    act, pane = decided.action, case.seen.pane
-    assert decided.reason, decided.rule
-    if act is None:
-        return
-    assert act.agent == case.agent.name, act
-    assert not case.seen.blind, f"an act on {act.agent}, which was not seen: {act}"
-    ref = act.replace if isinstance(act, Start) else getattr(act, "ref", None)
-    assert ref is None or (pane is not None and ref == pane.ref), f"an act on a pane that was not seen: {act}"
+    pane = case.seen.pane
+    assert decided.shown.reason, decided.shown.rule
+    assert sum(not isinstance(act, LearnId) for act in decided.effects) <= 1, "one touch a look"
+    for act in decided.effects:
+        assert act.agent == case.agent.name, act
+        if isinstance(act, LearnId):
+            continue
+        assert not case.seen.blind, f"an act on {act.agent}, which was not seen: {act}"
+        ref = act.replace if isinstance(act, Start) else getattr(act, "ref", None)
+        seen = pane is not None and ref == pane.ref
+        assert ref is None or seen, f"an act on a pane that was not seen: {act}"
 
 
-def stumbled(case: Case, fault: Exception) -> Judgement:
+def stumbled(case: Case, fault: Exception) -> AgentDecision:
     """No decision: a rule broke down over this one. Nothing is done to it, and it is tried again."""
     memory = case.memory.with_detail(Detail.UNSEEN, case.now.wall)
-    reason = f"a fault of this program: {fault!r}"
-    return Judgement(FAULT, reason, Detail.UNSEEN, memory, wake_at=case.now.after(FAULT_AGAIN_S))
+    shown = Ruling(FAULT, f"a fault of this program: {fault!r}", Detail.UNSEEN)
+    return Decision(memory, shown, wake_at=case.now.after(FAULT_AGAIN_S))
 
 
 def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.case import Case
+from fleet.core.decision import Note
 from fleet.core.evidence import dealt_with
 from fleet.core.memory import AgentMemory
 from fleet.core.moment import NEVER, Wall
 from fleet.core.words import EventType, MessageKind, Witness
 
-Event = tuple[EventType, str]
 
-
-def pardon(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
+def pardon(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
     """The memory after what the operator wanted forgotten, and what of that is news."""
     wish, memory = case.seen.wish, case.memory
     reset = wish.resets != memory.resets
@@ -26,7 +25,7 @@ def pardon(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
     after = forget(memory, case.now.wall, window=reset)
     same = replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) == memory
     heeded = replace(after, tries=wish.tries, resets=wish.resets)
-    said = (EventType.AGENT_RESET, "the operator asked for it")
+    said = Note(EventType.AGENT_RESET, "the operator asked for it")
     return heeded, (said,) if reset or not same else ()
 
 

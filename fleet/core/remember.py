@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fleet.core import budget
 from fleet.core.case import Case
+from fleet.core.decision import Note
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Message, Run
 from fleet.core.model import AgentSpec, ServiceSpec
@@ -38,15 +39,14 @@ BOOTED_S = 90.0  # a run that ended unseen, longer after its start, may have bee
 HORIZON_S = 8 * 86_400.0  # the longest limit window that is believed, however it was named
 REAP_S = 3.0  # how long an exit status may be missing before we do without
 
-Event = tuple[EventType, str]
 
 
-def remember(case: Case) -> tuple[AgentMemory, tuple[Event, ...]]:
+def remember(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
     """The memory brought up to this look, and what happened meanwhile."""
     seen, memory = case.seen, case.memory
     if seen.blind:
         return memory, ()
-    events: list[Event] = []
+    events: list[Note] = []
     memory = _believable(memory, case.now.wall)
     pane = seen.pane
     if pane is not None and not pane.dead:
@@ -198,7 +198,7 @@ def _state(case: Case, reading: Reading) -> ScreenState:
     return reading.state
 
 
-def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+def _note_quarrel(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
     """Two sources that go on saying different things: that is how a pattern that has rotted is noticed."""
     seen = case.seen
     if seen.working is None or seen.reading is None or case.now.since_wall(seen.heard_at) < QUARREL_S:
@@ -210,7 +210,8 @@ def _note_quarrel(memory: AgentMemory, case: Case, events: list[Event]) -> Agent
     if memory.disagreed == said:
         return memory
     what = "working" if seen.working else "not working"
-    events.append((EventType.SIGNAL_DISAGREED, f"the screen says {screen}, {seen.heard_from} says {what}"))
+    said_both = f"the screen says {screen}, {seen.heard_from} says {what}"
+    events.append(Note(EventType.SIGNAL_DISAGREED, said_both))
     return replace(memory, disagreed=said)
 
 
@@ -219,7 +220,7 @@ def _last_typed(memory: AgentMemory) -> Steady:
     return max([newest, *(m.at for m in memory.outbox if m.status is not MessageState.QUEUED)])
 
 
-def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+def _note_ready(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
     if memory.ready or case.now.since(memory.alive_since) < SETTLED_S:
         return memory
     if isinstance(case.agent, ServiceSpec):
@@ -228,26 +229,22 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMe
         ready = memory.state in READY_STATES or case.seen.working is not None
     if not ready:
         return memory
-    events.append(
-        (
-            EventType.AGENT_READY,
-            f"{memory.state or 'alive'} {case.now.since(memory.alive_since):.1f} s after start",
-        )
-    )
+    how = f"{memory.state or 'alive'} {case.now.since(memory.alive_since):.1f} s after start"
+    events.append(Note(EventType.AGENT_READY, how))
     return replace(memory, ready=case.now.steady, bad_resumes=0)
 
 
-def _forgive(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+def _forgive(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
     if not memory.ready or case.now.since(memory.ready) < budget.FORGIVEN_AFTER_S:
         return memory
     if not (memory.deaths or memory.exits or memory.flapping):
         return memory
     if memory.flapping:
-        events.append((EventType.AGENT_RECOVERED, "ready for half an hour"))
+        events.append(Note(EventType.AGENT_RECOVERED, "ready for half an hour"))
     return replace(memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER)
 
 
-def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemory:
+def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
     """Count the end of a run once, and only if nobody of ours asked for it."""
     pane, seen = case.seen.pane, case.seen
     run = pane.ref.run if pane is not None else memory.seen_run
@@ -269,16 +266,17 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Event]) -> AgentMemo
     if _has_finished(case, pane):
         memory = replace(memory, finished=run)
     if ours:
-        events.append((EventType.AGENT_STOPPED, stop.cause if stop else how))
+        events.append(Note(EventType.AGENT_STOPPED, stop.cause if stop else how))
         return replace(memory, retry_at=NEVER)
     if seen.server_lost:
-        events.append((EventType.AGENT_DIED, "its tmux server is gone"))
+        events.append(Note(EventType.AGENT_DIED, "its tmux server is gone"))
         return replace(memory, retry_at=NEVER)
     clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
-    events.append((EventType.AGENT_EXITED if clean else EventType.AGENT_DIED, stop.cause if stop else how))
+    kind = EventType.AGENT_EXITED if clean else EventType.AGENT_DIED
+    events.append(Note(kind, stop.cause if stop else how))
     memory, flapped = budget.count_end(memory, case.now.steady, clean=clean, run=run)
     if flapped:
-        events.append((EventType.AGENT_FLAPPED, flapped))
+        events.append(Note(EventType.AGENT_FLAPPED, flapped))
     return memory
 
 

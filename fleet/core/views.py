@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.core.case import AgentSeen
+from fleet.core.decide import Ruling
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory
 from fleet.core.model import AgentSpec, ServiceSpec
@@ -63,12 +64,11 @@ def row(
     spec: AgentSpec | ServiceSpec,
     seen: AgentSeen,
     memory: AgentMemory,
-    detail: Detail,
-    reason: str,
-    rule: str = "",
+    shown: Ruling,
     drift: tuple[str, ...] = (),
 ) -> Row:
     """The row of one agent or service after it was judged."""
+    detail = shown.detail
     agent = spec if isinstance(spec, AgentSpec) else None
     run = memory.run
     live = seen.pane is not None and not seen.pane.dead
@@ -90,14 +90,14 @@ def row(
         session=spec.session,
         state=str(state_of(seen, detail, memory)),
         detail=str(detail),
-        reason=reason,
+        reason=shown.reason,
         since=memory.since,
         until=until,
         pid=seen.pane.ref.pid if seen.pane is not None and live else None,
         restarts=memory.heals,
         drift=drift,
         phase=run.made_for.phase if run and live else "",
-        rule=rule,
+        rule=shown.rule,
         account=agent.account if agent else "",
         messages=len(memory.outbox),
     )

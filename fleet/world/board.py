@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fleet import __version__
 from fleet.core.case import AgentSeen, Case
 from fleet.core.codec import all_fields, to_plain
-from fleet.core.decide import Judgement
+from fleet.core.decide import AgentDecision
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, ServiceSpec
@@ -56,11 +56,11 @@ class Board:
         self.rows: dict[str, Row] = {}
 
     def post(
-        self, fleet: Fleet, spec: Spec, seen: AgentSeen, memory: AgentMemory, verdict: Judgement
+        self, fleet: Fleet, spec: Spec, seen: AgentSeen, memory: AgentMemory, decision: AgentDecision
     ) -> None:
         """Put up one row."""
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
-        new = row(spec, seen, memory, verdict.detail, verdict.reason, verdict.rule, drift)
+        new = row(spec, seen, memory, decision.shown, drift)
         old = self.rows.get(spec.name)
         if old == new:
             return
@@ -127,14 +127,14 @@ class Board:
             return known
         return Line(shown, _json(all_fields(shown)), problem(shown))
 
-    def bundle(self, tick: int, spec: Spec, case: Case, verdict: Judgement) -> None:
+    def bundle(self, tick: int, spec: Spec, case: Case, decision: AgentDecision) -> None:
         """The case behind an action, so that any surprise can be decided again at leisure."""
         body = {
             "case": to_plain(case),
             "kind": "service" if isinstance(spec, ServiceSpec) else "agent",
-            "rule": verdict.rule,
-            "reason": verdict.reason,
-            "action": type(verdict.action).__name__,
+            "rule": decision.shown.rule,
+            "reason": decision.shown.reason,
+            "action": " ".join(type(effect).__name__ for effect in decision.effects),
         }
         self._world.disk.make_dir(self._house.path("bundles"))
         path = self._house.path(f"bundles/{tick % BUNDLES:03d}-{spec.name}.json")

@@ -62,7 +62,7 @@ class Ears:
         self._world = world
         self._house = house
         self._ears: dict[str, _Ear] = {}
-        self.learned: dict[str, str] = {}  # conversations that became known, until somebody notes them
+        self.learned: dict[str, str] = {}  # conversations that became known, until they are put on record
 
     def hear(self, agent: AgentSpec, backend: Backend, run: Run | None, tree: tuple[Proc, ...]) -> Heard:
         """Read what is new, and sum up what is known."""
@@ -72,6 +72,7 @@ class Ears:
         if ear is None or ear.run != run.id:
             if ear is not None and ear.server:
                 self._world.pages.forget(ear.server)
+            self.learned.pop(agent.name, None)
             ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
             ear.key = server_key(self._world, self._house, agent.session, run, backend)
         if tree:

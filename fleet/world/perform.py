@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fleet.core.actions import Action, Keep, Paste, Post, Press, Remove, Signal, Start
+from fleet.core.actions import Action, Keep, LearnId, Paste, Post, Press, Remove, Signal, Start, Unpause
 from fleet.core.codec import to_plain
 from fleet.core.conversation import UNSAID, first_words, goes_on
 from fleet.core.environment import STAMP, origin, source
@@ -298,12 +299,6 @@ class Performer:
     def act(self, action: Action, message: Message | None = None) -> Result:
         """One effect on a run that is there."""
         match action:
-            case Signal():
-                return self._signal(action)
-            case Remove():
-                return self._noted(
-                    "remove", action.agent, action.ref.run, action.cause, lambda: self._remove(action)
-                )
             case Paste():
                 return self._paste(action, message)
             case Press():
@@ -312,8 +307,12 @@ class Performer:
                 return self._post(action, message)
             case Keep():
                 return self._keep(action)
-            case Start():
-                raise AssertionError("starts go in batches, through start()")
+            case Unpause():
+                return self._unpause(action)
+            case LearnId():
+                return self._learn_id(action)
+            case Start() | Signal() | Remove():
+                raise AssertionError("starts and ends go in batches, through start() and end()")
 
     def _noted(self, effect: str, agent: str, run: str, cause: str, do: Callable[[], str]) -> Result:
         """The cause on record, then the effect."""
@@ -328,16 +327,61 @@ class Performer:
         self.world.point(f"{effect}.done")
         return result
 
+    def end(self, actions: Sequence[Signal | Remove]) -> list[Result]:
+        """Signals to runs, and sessions to take away: all causes on record first, with one flush."""
+        signals = [a for a in actions if isinstance(a, Signal)]
+        removals = [a for a in actions if isinstance(a, Remove)]
+        done: dict[Signal | Remove, Result] = {}
+        if signals:
+            self._begin("signal", [(a.agent, a.run, a.cause) for a in signals])
+            done |= {a: self._signal(a) for a in signals}
+            self.world.point("signal.done")
+        if removals:
+            self._begin("remove", [(a.agent, a.ref.run, a.cause) for a in removals])
+            done |= self._remove(removals)
+            self.world.point("remove.done")
+        return [done[a] for a in actions]
+
+    def _begin(self, effect: str, said: Sequence[tuple[str, str, str]]) -> None:
+        self.world.point(f"{effect}.begun")
+        self.house.events.begin([Begun(effect, agent, run, cause) for agent, run, cause in said])
+        self.world.point(effect)
+
     def _signal(self, action: Signal) -> Result:
-        def send() -> str:
-            members = self.world.processes.members(action.pid, action.run)
-            self.world.processes.signal(members, action.signum)
-            return ""
+        table = self.world.processes
+        try:
+            table.signal(table.members(action.pid, action.run), action.signum)
+        except Unavailable as error:
+            return Result(Outcome.UNKNOWN, str(error))
+        return Result(Outcome.DONE)
 
-        return self._noted("signal", action.agent, action.run, action.cause, send)
+    def _remove(self, actions: Sequence[Remove]) -> dict[Signal | Remove, Result]:
+        try:
+            said = self.world.tmux.remove([a.ref for a in actions], keeping=True)
+        except Unavailable as error:
+            return dict.fromkeys(actions, Result(Outcome.UNKNOWN, str(error)))
+        whys = {a: said.get(a.ref.session, "tmux did not say") for a in actions}
+        return {a: Result(Outcome.STALE if why else Outcome.DONE, why) for a, why in whys.items()}
 
-    def _remove(self, action: Remove) -> str:
-        return self.world.tmux.remove([action.ref], keeping=True).get(action.ref.session, "tmux did not say")
+    def _unpause(self, action: Unpause) -> Result:
+        if action.run:
+            self._begin("signal", [(action.agent, action.run, action.cause)])
+            table = self.world.processes
+            table.signal(table.members(action.pid, action.run), signal.SIGCONT)
+        wall = self.world.clock.wall()
+        left = self.house.desired.update(lambda d: d.end_pauses([action.agent], wall))
+        entry = left.entries.get(action.agent)
+        if entry is None or entry.paused or entry.frozen:
+            return Result(Outcome.STALE, "the operator wants it paused by now")
+        return Result(Outcome.DONE)
+
+    def _learn_id(self, action: LearnId) -> Result:
+        """The id, and the run that it belongs to, for the next start."""
+        self.house.store.write_text(f"{action.agent}.id", action.conversation + "\n")
+        run = self.records.run(action.session)
+        if run is not None and run.id == action.run:
+            self.records.save_run(replace(run, conversation=action.conversation))
+        return Result(Outcome.DONE)
 
     def _paste(self, action: Paste, message: Message | None) -> Result:
         if message is None:

@@ -86,6 +86,8 @@ class Look:
     alive: Mapping[str, PaneRef]  # live panes of ours by session
     panes: tuple[PaneView, ...] = ()  # everything with our stamp
     unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status tmux does not know yet
+    due: frozenset[str] = frozenset()  # agents that were looked at wholly
+    again: frozenset[str] = frozenset()  # agents of whose newest run was heard too late for this look
 
     def shows(self, session: str, pid: int) -> bool:
         """Does tmux hold that this process lives?"""
@@ -97,10 +99,15 @@ class Senses:
     """Looks, and remembers between looks only what saves work."""
 
     def __init__(
-        self, world: World, ears: Ears | None = None, read_screen: Callable[..., Reading] = read
+        self,
+        world: World,
+        lease: tuple[int, int] | None = None,
+        read_screen: Callable[..., Reading] = read,
     ) -> None:
+        """`lease`: pid and start of the verb that looks; its own hold does not keep it away."""
         self._world = world
-        self._ears = ears
+        self._lease = lease
+        self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
         self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
@@ -122,7 +129,8 @@ class Senses:
             listing = self._world.tmux.listing()
         except Unavailable as error:
             blind = str(error)
-            seen: dict[str, AgentSeen] = {s.name: AgentSeen(blind=blind) for s in specs}
+            wishes = {s.name: self._wish(desired.entries.get(s.name), now.wall) for s in specs}
+            seen: dict[str, AgentSeen] = {n: AgentSeen(blind=blind, wish=w) for n, w in wishes.items()}
             return Look(None, blind, seen, frozenset(seen), {})
         self._world.processes.begin_look()
         by_session = _by_session(specs, listing.panes, memories)
@@ -139,7 +147,7 @@ class Senses:
                 one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
             else:
                 one = self._see(
-                    fleet, spec, pane, taken, memory, lost_at, _wish(self._world, entry, now.wall), now,
+                    fleet, spec, pane, taken, memory, lost_at, self._wish(entry, now.wall), now,
                     due=name in due, fresh=fresh,
                 )  # fmt: skip
             found[name] = one
@@ -161,6 +169,38 @@ class Senses:
     def _has_news(self, fleet: Fleet, spec: Spec) -> bool:
         """May a source of this one have spoken, though nothing moved on its screen?"""
         return self.listen and isinstance(spec, AgentSpec) and reports(fleet.backend_of(spec))
+
+    def learned(self, name: str) -> None:
+        """The id of this conversation is on record."""
+        if self.ears is not None:
+            self.ears.learned.pop(name, None)
+
+    def is_leased(self, entry: Desire | None) -> bool:
+        """Is another verb at work on it? A hold ends with its process, and with its time."""
+        hold = entry.hold if entry is not None else None
+        if hold is None or (hold.pid, hold.start) == self._lease:
+            return False
+        return hold.until > self._world.clock.wall() and self._world.holds(hold)
+
+    def _wish(self, entry: Desire | None, wall: Wall) -> Wish:
+        if entry is None:
+            return Wish()
+        held = ""
+        if entry.hold is not None and self.is_leased(entry):
+            held = entry.hold.why or f"process {entry.hold.pid}"
+        over = entry.over(wall)
+        # a freeze stands until the record says that it was taken back: until then its processes are stopped
+        return Wish(
+            entry.want,
+            entry.paused and not over,
+            entry.frozen,
+            held,
+            entry.until,
+            entry.tries,
+            entry.resets,
+            entry.task,
+            over,
+        )
 
     def forget(self, session: str) -> None:
         """After an act on a pane the next look must be a real one."""
@@ -266,16 +306,17 @@ class Senses:
         if backend.preamble and memory.outbox:
             self._watch_preamble(fleet, spec, eye, pane.ref.run, now)
             found = replace(found, preparing=not eye.launched, launched=eye.launched)
-        if self._ears is None or not backend.signals:
+        if self.ears is None or not backend.signals:
             return found
         if due or fresh is not None or self.listen:
-            self._hear(self._ears, spec, backend, eye, memory, now)
+            self._hear(self.ears, spec, backend, eye, memory, now)
         found = replace(
             found,
-            mailbox=self._ears.has_mailbox(spec.session),
+            conversation=self.ears.learned.get(spec.name, ""),
+            mailbox=self.ears.has_mailbox(spec.session),
             posted=self._world.mail.outcomes(m.id for m in memory.outbox if m.posted),
         )
-        return _with_word(found, eye, self._ears.new_limit(spec.session), now)
+        return _with_word(found, eye, self.ears.new_limit(spec.session), now)
 
     @staticmethod
     def _hear(
@@ -386,7 +427,7 @@ class Senses:
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
             (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
             seen.fresh, seen.reading, seen.proc, seen.survivors, seen.wish, seen.foreign, seen.server_lost,
-            seen.working, seen.answered, seen.asked, seen.limit, seen.receipt, seen.posted,
+            seen.working, seen.answered, seen.asked, seen.limit, seen.receipt, seen.posted, seen.conversation,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False
@@ -500,17 +541,6 @@ def _eager(memory: AgentMemory) -> bool:
 
 def _only_shells(tree: Sequence[Proc]) -> bool:
     return all((p.exe or p.name) in SHELLS for p in tree)
-
-
-def _wish(world: World, entry: Desire | None, wall: Wall) -> Wish:
-    if entry is None:
-        return Wish()
-    held = ""
-    if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
-        held = entry.hold.why or f"process {entry.hold.pid}"
-    # a freeze stands until the record says that it was taken back: until then its processes are stopped
-    paused = entry.paused and not entry.over(wall)
-    return Wish(entry.want, paused, entry.frozen, held, entry.until, entry.tries, entry.resets, entry.task)
 
 
 def _at_work(agent: Proc, child: Proc) -> bool:

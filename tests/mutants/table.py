@@ -111,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "ignores desired before a start",
-        "fleet/world/deeds.py",
+        "fleet/supervisor/act.py",
         "return self.house.desired.load().wants_up(name)",
         "return True",
         f"{MATRIX}::test_a_down_at_any_port_call_wins",
@@ -346,8 +346,8 @@ MUTANTS = (
     Mutant(
         "takes a freeze for over before it is on record",
         "fleet/world/sense.py",
-        "return Wish(entry.want, paused, entry.frozen, held,",
-        "return Wish(entry.want, paused, entry.frozen and not entry.over(wall), held,",
+        "            entry.frozen,\n            held,",
+        "            entry.frozen and not over,\n            held,",
         f"{STORIES}::test_a_freeze_whose_end_no_disk_would_take_is_no_stall",
     ),
     Mutant(
@@ -492,15 +492,15 @@ MUTANTS = (
     ),
     Mutant(
         "a pause that never ends",
-        "fleet/watchdog.py",
-        "left = self.house.desired.update(lambda d: d.end_pauses(over, now.wall))",
+        "fleet/world/perform.py",
+        "left = self.house.desired.update(lambda d: d.end_pauses([action.agent], wall))",
         "left = self.house.desired.load()",
         f"{VERBS}::test_a_pause_with_an_end_is_taken_back_by_the_watchdog",
     ),
     Mutant(
         "a thaw that is not on record",
-        "fleet/watchdog.py",
-        '                self.house.events.begin([Begun("signal", name, ref.run, "its pause is over")])\n',
+        "fleet/world/perform.py",
+        '            self._begin("signal", [(action.agent, action.run, action.cause)])\n',
         "",
         f"{VERBS}::test_a_pause_with_an_end_is_taken_back_by_the_watchdog",
     ),

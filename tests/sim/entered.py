@@ -18,12 +18,12 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLEET = os.path.join(ROOT, "fleet")
 # What decides. The rest of `world` is the machine itself, which the simulation replaces.
-ROOMS = ("core", "journal")
+ROOMS = ("core", "journal", "supervisor")
 DECIDING = """
-    ages asks board deeds ears ending gates ledger loop mail operator pages perform phasebook phasefiles
+    ages board ears ending gates ledger loop mail operator pages perform phasebook phasefiles
     prompts records reload sense trouble
 """
-FILES = ("watchdog.py", *(f"world/{name}.py" for name in DECIDING.split()))
+FILES = tuple(f"world/{name}.py" for name in DECIDING.split())
 APART = {  # why a file of these rooms is not counted
     "core/verbs_and_states.py": "a table that documents are made from",
     "core/table.py": "columns for people",

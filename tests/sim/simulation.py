@@ -19,17 +19,18 @@ from random import Random
 
 from fleet.config import ConfigError, parse
 from fleet.core.codec import from_plain
-from fleet.core.decide import Judgement
+from fleet.core.decide import AgentDecision
 from fleet.core.desired import NOTHING, Desired, Hold, Want
 from fleet.core.model import AgentSpec, Fleet
 from fleet.core.views import Row
 from fleet.journal.locks import Held
 from fleet.journal.store import StoreError
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world.loop import LoopKeeper
 from fleet.world.loopback import Beside
 from fleet.world.mail import Mail
 from fleet.world.pages import Pages
+from fleet.world.reload import Reloader
 from fleet.world.world import House, World
 from tests.sim.agents import CALM, PERSONAS, Account, Mood, SimAgent
 from tests.sim.children import SimChildren
@@ -180,7 +181,7 @@ class Simulation:
         self.last_good = toml(declared)
         self.said = VerbOracles(self.machine, self.oracles)
         self.report = Report(seed, hours)
-        self.watchdog: Watchdog | None = None
+        self.watchdog: Supervisor | None = None
         self.alive = False  # is there a watchdog process?
         self.revive_at = 1.5
         self.stopped_until = 0.0
@@ -189,7 +190,7 @@ class Simulation:
         self.house = House(self.world(None), LOG_DIR)
         self.liveness = Liveness(self.machine, self.oracles, self.house, self.sent)
         self._last_second = (-1, 0)
-        self._marked: dict[str, Judgement] = {}
+        self._marked: dict[str, AgentDecision] = {}
         self._rows: dict[str, Row] = {}
 
     def _declare(self, rng: Random, agents: int, *, loop: bool) -> list[Declared]:
@@ -491,12 +492,14 @@ class Simulation:
         govern = self._govern if self.work is not None else None
         world = self.world(None)
         world.pages.ring = lambda: self.machine.wake("signals")
-        self.watchdog = Watchdog(world, CONFIG, parsed, govern=govern)
+        self.watchdog = Supervisor(world, Reloader(world, CONFIG, parsed), govern=govern)
         self._spawn_dog()
         self.machine.in_tick = self.ticking = self.alive = True
         self.machine.doomed = False
         try:
             refused = self.watchdog.open()
+            if not refused:
+                self.watchdog.begin()
         except OSError:
             refused = "the disk"
         finally:
@@ -667,11 +670,11 @@ class Simulation:
         if self._last_second[1] > SPINS:
             self.oracles.fail("I50", "the watchdog spins: it looks again and again without waiting")
 
-    def _mark(self, watchdog: Watchdog) -> None:
-        for name, verdict in watchdog.mind.judged.items():
+    def _mark(self, watchdog: Supervisor) -> None:
+        for name, verdict in watchdog.mind.decided.items():
             if self._marked.get(name) is not verdict:
                 self._marked[name] = verdict
-                self.report.rules.update({verdict.rule, *dict(verdict.trace)})
+                self.report.rules.update({verdict.shown.rule, *dict(verdict.trace)})
                 row = watchdog.board.rows[name]
                 was, self._rows[name] = self._rows.get(name, row), row
                 if was.state != row.state:

@@ -94,7 +94,7 @@ def test_every_kind_of_fault_has_a_hand_and_the_schedule_follows_from_the_seed()
 
 def test_the_lines_that_a_seed_enters_are_those_of_its_functions():
     found = entered(3, 0.05, loop=False)
-    tick = functions("watchdog.py")["Watchdog.tick"]
-    assert len(tick & found["watchdog.py"]) > len(tick) / 2
-    assert not functions("watchdog.py")["Watchdog.close"] & found["watchdog.py"]
+    tick = functions("supervisor/tick.py")["Supervisor.tick"]
+    assert len(tick & found["supervisor/tick.py"]) > len(tick) / 2
+    assert not functions("supervisor/tick.py")["Supervisor.close"] & found["supervisor/tick.py"]
     assert any(line.endswith("function lines were entered") for line in shares([found]))

@@ -27,12 +27,13 @@ from fleet.config.keys import BY_SECTION
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import Key, Type
 from fleet.core.model import AgentSpec, Fleet, ServiceSpec
-from fleet.watchdog import Watchdog
+from fleet.supervisor.tick import Supervisor
 from fleet.world.control import ControlTmux
 from fleet.world.jobs import Jobs
 from fleet.world.loop import LoopKeeper
 from fleet.world.prompts import model_in
 from fleet.world.real import real_world
+from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE, Project, until
@@ -443,8 +444,10 @@ def test_hostile_words_in_the_projects_own_path_and_in_what_a_file_says_once(hos
     tmux = ControlTmux(server_of(fleet))
     world = real_world(fleet, tmux)
     jobs = Jobs(world.clock.mono, world.disk, f"{fleet.log_dir}/state/jobs")
-    dog = Watchdog(world, str(p.config), config.parse, govern=lambda w, house: LoopKeeper(w, house, jobs))
+    read = Reloader(world, str(p.config), config.parse)
+    dog = Supervisor(world, read, govern=lambda w, house: LoopKeeper(w, house, jobs))
     assert dog.open() == ""
+    dog.begin()
     for _ in range(3):
         dog.tick()
     dog.close("the test has seen enough")

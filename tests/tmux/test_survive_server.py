@@ -150,7 +150,7 @@ def test_a_project_that_is_taken_away_whole_is_not_written_back(make):
 FIFTY = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-import fleet.cli.watchdog, fleet.watchdog, fleet.config, fleet.world.loop, fleet.world.control
+import fleet.cli.watchdog, fleet.supervisor.tick, fleet.config, fleet.world.loop, fleet.world.control
 from fleet.cli.main import main
 gate, opened = os.pipe()
 for n in range(50):

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "scripted": {"core", "backends.scripted"},
     "journal": {"core", "world.ports", "regular"},
     "world": {"core", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
-    "watchdog": {"core", "config", "backends", "journal", "world", "tokens"},
+    "supervisor": {"core", "config", "backends", "journal", "world", "tokens"},
     "rooms": {"core", "config", "journal", "world", "tokens", "regular", "engine"},
     "cli": {
         "core",
@@ -36,7 +36,7 @@ MAY_IMPORT = {
         "world",
         "tokens",
         "scripted",
-        "watchdog",
+        "supervisor",
         "bootstrap",
         "umask",
         "regular",

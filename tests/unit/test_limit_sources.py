@@ -46,7 +46,7 @@ def test_a_number_that_comes_after_the_banner_moves_the_window():
 def test_the_same_number_again_changes_nothing():
     look = seen(reading=banner(NOW.wall + 600), limit=told(NOW.wall + 600))
     verdict = limits(case(window(NOW.wall + 600), seen=look))
-    assert (verdict.memory, verdict.events) == (None, ())
+    assert (verdict.memory, verdict.notes) == (None, ())
 
 
 @pytest.mark.parametrize(("source", "moved"), [(Witness.SCREEN, True), (Witness.TRANSCRIPT, False)])
@@ -54,12 +54,12 @@ def test_a_later_banner_moves_what_a_banner_named_and_not_what_a_source_did(sour
     """A banner without a zone may be hours off."""
     look = seen(reading=banner(NOW.wall + 7200))
     verdict = limits(case(window(NOW.wall + 600, source), seen=look))
-    assert bool(verdict.events) is moved
+    assert bool(verdict.notes) is moved
 
 
 def test_a_window_that_a_person_has_ended_is_not_moved():
     look = seen(reading=banner(NOW.wall + 600), limit=told(NOW.wall + 777))
-    assert limits(case(window(NOW.wall + 600, Witness.OPERATOR), seen=look)).events == ()
+    assert limits(case(window(NOW.wall + 600, Witness.OPERATOR), seen=look)).notes == ()
 
 
 @pytest.mark.parametrize("until", [None, NOW.wall + 900])

@@ -123,7 +123,7 @@ def test_no_window_is_longer_than_eight_days_and_the_date_is_told(days, capped):
     verdict = judge(case(HINTED, seen=seen(reading=banner)))
     made = verdict.memory.limit
     assert made.until == (NOW.wall + HORIZON_S if capped else banner.until + WD.limit_reset_slack)
-    assert ("for 8 days" in verdict.reason) is capped
+    assert ("for 8 days" in verdict.shown.reason) is capped
     later = case(verdict.memory, seen=seen(reading=banner))
     assert transition(later, WATCHED).why is W.SHUT  # what it names moves nothing at the next look
 
@@ -145,7 +145,7 @@ def test_a_time_of_day_is_not_tomorrows_once_it_has_passed(slack):
         look = seen(reading=words, pane=replace(PANE, activity=midnight - 400))
         judged = judge(case(memory, seen=look, now=now, watchdog=wd, backend=CLOCK))
         memory = judged.memory
-        probed += sum(kind == "agent.probed" for kind, _ in judged.events)
+        probed += sum(note.type == "agent.probed" for note in judged.notes)
         windows |= {memory.limit.until} if memory.limit else set()
         if probed:
             break

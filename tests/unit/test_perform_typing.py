@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from fleet.core.actions import Paste, Press
 from fleet.core.case import ProcView
-from fleet.core.decide import judge
 from fleet.core.rules.outbox import tail_of
 from fleet.core.rules.typing import receipts
 from fleet.core.seen import Proc
+from fleet.core.settle import take_back
 from fleet.core.words import MessageState, Outcome
-from fleet.world.deeds import Deeds, Mind
 from fleet.world.perform import Performer
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
@@ -173,10 +171,6 @@ def test_only_our_own_words_are_submitted(text, file, draft, ours):
 def test_what_is_owed_outlives_a_write_that_failed_and_what_was_to_be_typed_is_taken_back():
     waits, typed = message(), replace(message(), status=MessageState.TYPED, run="run1")
     owed = replace(message("kickoff"), id="kickoff-run1")
-    mind = Mind()
-    mind.cases["a"] = case(replace(READY, outbox=(waits,)))
-    mind.memories["a"] = replace(READY, outbox=(typed, owed, replace(typed, id="new and typed")))
-    mind.judged["a"] = judge(mind.cases["a"])
-    deeds = Deeds(mind, *[None] * 7, tick=lambda: 1)
-    deeds._take_back(SimpleNamespace(name="a"))
-    assert mind.memories["a"].outbox == (waits, owed)
+    before = replace(READY, outbox=(waits,))
+    after = replace(READY, outbox=(typed, owed, replace(typed, id="new and typed")))
+    assert take_back(before, after, acted=True).outbox == (waits, owed)

@@ -20,8 +20,8 @@ from tests.unit.cases import NOW, PANE, READY, SERVICE, case, dead, limit, messa
 NEW = replace(PANE, ref=replace(PANE.ref, run="run2", pid=200), created=NOW.wall - 1)
 
 
-def kinds(events):
-    return [kind for kind, _ in events]
+def kinds(notes):
+    return [note.type for note in notes]
 
 
 def test_an_unseen_agent_changes_nothing():

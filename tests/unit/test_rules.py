@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fleet.backends import profiles
-from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start
+from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start, Unpause
 from fleet.core.case import AgentSeen, LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
@@ -41,6 +41,7 @@ from tests.unit.cases import (
     NOW,
     PANE,
     READY,
+    REF,
     SERVICE,
     case,
     dead,
@@ -77,10 +78,31 @@ def test_a_pause_with_an_end_is_looked_at_again_just_then(frozen):
     assert intent(case(READY, seen=seen(wish=forever))).wake_at is None
 
 
-def test_a_freeze_that_is_over_and_not_taken_back_yet_is_looked_at_each_second():
-    want = Wish(Want.UP, paused=False, frozen=True, until=NOW.wall - 300.0)
-    verdict = judge(case(seen=seen(wish=want)))
-    assert (verdict.detail, verdict.wake_at) == (Detail.FROZEN, NOW.steady + 1.0)
+@pytest.mark.parametrize(
+    ("look", "run", "pid"),
+    [
+        pytest.param(seen(), "run1", REF.pid, id="its-processes-go-on"),
+        pytest.param(seen(pane=dead()), "run1", 0, id="what-the-dead-left-behind-goes-on"),
+        pytest.param(seen(pane=None), "", 0, id="there-is-nothing-to-go-on"),
+    ],
+)
+def test_a_freeze_that_is_over_is_taken_back_and_tried_again_each_second(look, run, pid):
+    want = Wish(Want.UP, frozen=True, until=NOW.wall - 300.0, over=True)
+    decision = judge(case(seen=replace(look, wish=want)))
+    assert decision.effects == (Unpause("a", "its pause is over", run, pid),)
+    assert (decision.shown.detail, decision.wake_at) == (Detail.FROZEN, NOW.steady + 1.0)
+
+
+def test_a_pause_that_is_over_ends_without_a_signal():
+    want = Wish(Want.UP, until=NOW.wall - 300.0, over=True)
+    assert judge(case(seen=seen(wish=want))).effects == (Unpause("a", "its pause is over"),)
+
+
+def test_an_agent_that_a_verb_holds_is_left_to_it():
+    memory = replace(READY, state="idle", seen_run="another")
+    decision = judge(case(memory, seen=seen(pane=dead(), wish=Wish(Want.UP, held_by="down"))))
+    assert (decision.effects, decision.notes, decision.shown.detail) == ((), (), Detail.HELD)
+    assert replace(decision.memory, detail=memory.detail, since=memory.since) == memory
 
 
 @pytest.mark.parametrize(
@@ -89,9 +111,6 @@ def test_a_freeze_that_is_over_and_not_taken_back_yet_is_looked_at_each_second()
         pytest.param(seen(), None, None, id="wanted-and-there-is-nobodys-business"),
         pytest.param(seen(blind="tmux hangs", pane=None), None, "not seen", id="unseen-is-not-dead"),
         pytest.param(seen(pane=None, foreign=True), None, "not ours", id="a-strangers-session-is-left-alone"),
-        pytest.param(
-            seen(wish=Wish(Want.UP, held_by="down")), None, "at work", id="a-verb-at-work-is-left-alone"
-        ),
         pytest.param(
             seen(wish=Wish(Want.DOWN)), Signal, "taken down", id="I25-down-wins-over-a-racing-start"
         ),
@@ -326,7 +345,7 @@ def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(
     assert (
         heal(case(memory, seen=look, backend=replace(backend, resume_refused_re=""))).memory.bad_resumes == 1
     )
-    assert "agent.resume_id_set_aside" in [kind for kind, _ in verdict.events]
+    assert "agent.resume_id_set_aside" in [note.type for note in verdict.notes]
 
 
 # --- limits ----------------------------------------------------------------------------------------
@@ -504,19 +523,19 @@ def test_refused_credentials_are_told_inside_a_window_too():  # I21
     shut = {"account_until": NOW.wall + 60, "account_by": "b"}
     for memory in (READY, SHUT):
         told = judge(case(replace(memory, state="auth"), seen=seen(auth_failed="Please log in"), **shut))
-        assert told.rule == "fatal"
-    assert judge(case(told.memory, seen=seen(pane=dead()), **shut)).detail == Detail.LIMITED
+        assert told.shown.rule == "fatal"
+    assert judge(case(told.memory, seen=seen(pane=dead()), **shut)).shown.detail == Detail.LIMITED
     for window in (None, OPEN.limit):  # and no end of one starts it
         lost = judge(case(replace(told.memory, limit=window), seen=seen(pane=dead(), survivors=0), **shut))
-        assert (lost.detail, lost.action) == (Detail.FATAL, None)
+        assert (lost.shown.detail, lost.effects) == (Detail.FATAL, ())
         alone = judge(case(replace(told.memory, limit=window), seen=seen(pane=dead(), survivors=0)))
-        assert (alone.detail, alone.action) == (Detail.FATAL, None)
+        assert (alone.shown.detail, alone.effects) == (Detail.FATAL, ())
 
 
 def test_the_third_probe_without_a_reset_is_loud():
     memory = replace(PROBED, limit=replace(PROBED.limit, probes=3))
     verdict = limits(case(memory, seen=seen(reading=OLD)))
-    assert "agent.limit_without_reset" in [kind for kind, _ in verdict.events]  # T72
+    assert "agent.limit_without_reset" in [note.type for note in verdict.notes]  # T72
 
 
 # --- starting, identity, wedged, asking, unknown ---------------------------------------------------
@@ -649,9 +668,9 @@ def test_unknown_is_never_healed(age):
     memory = replace(
         READY, state="unknown", state_since=NOW.steady - age, quiet_since=NOW.steady - age, kept="run1"
     )
-    verdict = judge(case(memory, seen=seen(reading=reading("unknown"), fresh=False)))
-    assert verdict.action is None
-    assert verdict.detail is Detail.UNKNOWN
+    decision = judge(case(memory, seen=seen(reading=reading("unknown"), fresh=False)))
+    assert decision.effects == ()
+    assert decision.shown.detail is Detail.UNKNOWN
 
 
 # --- waiting, wake, stall --------------------------------------------------------------------------
@@ -1164,7 +1183,7 @@ def test_a_fresh_try_forgets_tallies_once_and_keeps_the_window():
     after, news = pardon(case(CONDEMNED, seen=seen(wish=wish)))
     assert (after.deaths, after.fatal, after.tries) == ((), "", 3)
     assert after.limit.until == CONDEMNED.limit.until
-    assert [kind for kind, _ in news] == ["agent.reset"]
+    assert [note.type for note in news] == ["agent.reset"]
     assert pardon(case(after, seen=seen(wish=wish))) == (after, ())
     assert pardon(case(READY, seen=seen(wish=wish)))[1] == (), "nothing was forgotten: no news"
 
@@ -1194,10 +1213,10 @@ def test_every_rule_has_a_name_of_its_own_and_a_table_here():
 def test_a_service_is_only_kept_alive():
     names = {name for name, _ in SERVICE_RULES}
     assert not names & {"limits", "stall", "typing", "wake"}  # T33
-    verdict = judge(
+    decision = judge(
         case(replace(READY, over="run1"), agent=SERVICE, seen=seen(pane=dead(), reading=None, survivors=0))
     )
-    assert isinstance(verdict.action, Start)
+    assert [type(effect) for effect in decision.effects] == [Start]
 
 
 CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="working")
@@ -1243,8 +1262,8 @@ CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="worki
 def test_the_reason_belongs_to_what_is_shown(memory, look, detail, rule, reason):
     agent = replace(AGENT, watch="heal+stall", wake=Wake(600.0, "/w"))
     memory = replace(memory, woke=NOW.steady, content="")
-    verdict = judge(case(memory, agent=agent, seen=look, looked=NOW.steady + 0.3))
-    assert (verdict.detail, verdict.rule, verdict.reason) == (detail, rule, reason)
+    shown = judge(case(memory, agent=agent, seen=look, looked=NOW.steady + 0.3)).shown
+    assert (shown.detail, shown.rule, shown.reason) == (detail, rule, reason)
 
 
 def test_limited_beats_dead_wedged_mismatched_and_stalled():
@@ -1256,7 +1275,7 @@ def test_limited_beats_dead_wedged_mismatched_and_stalled():
     ]
     for look in looks:
         memory = replace(SHUT, quiet_since=NOW.steady - 9000, outbox=(message(),), over="run1")
-        assert judge(case(memory, seen=look)).action is None
+        assert judge(case(memory, seen=look)).effects == ()
 
 
 def test_every_word_has_its_edges():

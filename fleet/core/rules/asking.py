@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleet.core.actions import Press
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
 from fleet.core.words import EventType
@@ -39,5 +40,5 @@ def asking(case: Case) -> Verdict | None:
         detail=Detail.ASKING,
         memory=pressed,
         wake_at=case.now.after(1.0),
-        events=((EventType.AGENT_ASKED, act.cause),),
+        notes=(Note(EventType.AGENT_ASKED, act.cause),),
     )

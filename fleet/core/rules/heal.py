@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.memory import AgentMemory
 from fleet.core.moment import NEVER
 from fleet.core.rules.stopping import begin
@@ -74,7 +75,7 @@ def heal(case: Case) -> Verdict | None:
         text = (
             f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
         )
-        return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, events=notes)
+        return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, notes=notes)
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:
         return Verdict(
@@ -92,7 +93,7 @@ def heal(case: Case) -> Verdict | None:
         detail=Detail.STARTING,
         memory=memory,
         wake_at=now.after(0.4),
-        events=notes,
+        notes=notes,
     )
 
 
@@ -107,7 +108,7 @@ def _cause(case: Case) -> str:
     return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
 
 
-def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[EventType, str], ...]]:
+def _judge_id(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
     """A conversation that cannot be resumed must not be tried for ever."""
     memory, run = case.memory, case.memory.run
     if run is None or not run.resumed or memory.ready or run.id != memory.over or case.seen.server_lost:
@@ -117,7 +118,8 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[tuple[EventType, str], ...
     refused = case.backend.resume_refused_re
     known = bool(refused) and re.search(refused, case.seen.last_words) is not None
     if known or memory.bad_resumes + 1 >= BAD_ID_TRIES:
-        told = (EventType.AGENT_RESUME_ID_SET_ASIDE, f"conversation {run.conversation} could not be resumed")
+        why = f"conversation {run.conversation} could not be resumed"
+        told = Note(EventType.AGENT_RESUME_ID_SET_ASIDE, why)
         deaths = memory.deaths[:-1] if known else memory.deaths  # a refusal is no failure of the agent
         changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=NEVER, run=replace(run, resumed=False))
         return replace(changed, deaths=deaths), (told,)
@@ -131,5 +133,5 @@ def _give_up(case: Case, why: str, fix: str) -> Verdict:
         hold=True,
         detail=Detail.FATAL,
         memory=memory,
-        events=((EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}"),),
+        notes=(Note(EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}"),),
     )

@@ -6,6 +6,7 @@ with a `down`, so it is taken away again.
 
 from __future__ import annotations
 
+from fleet.core.actions import Unpause
 from fleet.core.case import Case, Verdict
 from fleet.core.desired import Want
 from fleet.core.rules.stopping import begin
@@ -26,8 +27,6 @@ def intent(case: Case) -> Verdict | None:
         return Verdict(
             "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN
         )
-    if wish.held_by:
-        return Verdict(f"{wish.held_by} is at work on it", hold=True, detail=Detail.HELD)
     if case.memory.stopping is not None:
         return None
     if wish.want is Want.DOWN:
@@ -39,13 +38,24 @@ def intent(case: Case) -> Verdict | None:
             return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
         detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
         return Verdict("nobody has brought it up", hold=True, detail=detail)
+    if wish.over:
+        return _unpause(case)
     if wish.frozen or wish.paused:
         detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
         how = "frozen" if wish.frozen else "paused"
-        # a freeze that is over may still wait for a disk that takes its end
-        ends = max(case.now.after(AGAIN_S), case.now.until(wish.until)) if wish.until else None
+        ends = case.now.until(wish.until) if wish.until else None
         return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
     return None
+
+
+def _unpause(case: Case) -> Verdict:
+    """A pause whose time is over ends: first the run goes on, then the record says so."""
+    pane, frozen = case.seen.pane, case.seen.wish.frozen
+    ref = pane.ref if pane is not None and frozen else None
+    pid = ref.pid if ref is not None and pane is not None and not pane.dead else 0
+    act = Unpause(case.agent.name, "its pause is over", ref.run if ref else "", pid)
+    detail = Detail.FROZEN if frozen else Detail.PAUSED
+    return Verdict(act.cause, action=act, hold=True, detail=detail, wake_at=case.now.after(AGAIN_S))
 
 
 def unwatched(case: Case) -> Verdict | None:

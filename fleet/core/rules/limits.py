@@ -36,6 +36,7 @@ from enum import StrEnum
 
 from fleet.core.actions import Press, Start
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import AgentSpec
@@ -304,7 +305,7 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
     memory = replace(withdrawn(case.memory), limit=limit, limit_hint=NEVER)
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return replace(
-        _held(case, reason, case.now.until(end), memory), events=((EventType.AGENT_LIMITED, reason),)
+        _held(case, reason, case.now.until(end), memory), notes=(Note(EventType.AGENT_LIMITED, reason),)
     )
 
 
@@ -348,11 +349,9 @@ def _arm_refused(case: Case) -> Verdict:
         until = later(limit.named, -case.watchdog.limit_reset_slack) if limit.named > wall else None
     verdict = _arm(case, until, banner.line, Witness.SCREEN)
     if until is None and limit.probes >= LOUD_AT:
-        loud = (
-            EventType.AGENT_LIMIT_WITHOUT_RESET,
-            f"{limit.probes} probes without an end in sight: {banner.line}",
-        )
-        verdict = replace(verdict, events=(*verdict.events, loud))
+        said = f"{limit.probes} probes without an end in sight: {banner.line}"
+        loud = Note(EventType.AGENT_LIMIT_WITHOUT_RESET, said)
+        verdict = replace(verdict, notes=(*verdict.notes, loud))
     return verdict
 
 
@@ -400,7 +399,7 @@ def _clear(why: str) -> Callable[[Case], Verdict]:
             hold=True,
             memory=memory,
             wake_at=at,
-            events=((EventType.AGENT_RESUMED, why),),
+            notes=(Note(EventType.AGENT_RESUMED, why),),
         )
 
     return clear
@@ -430,9 +429,9 @@ def _restart(case: Case) -> Verdict:
     why = "its limit window is over"
     act = Start(case.agent.name, why, planned=True, replace=pane.ref if pane else None)
     memory = replace(withdrawn(case.memory), limit=None)
-    told = ((EventType.AGENT_RESUMED, why),)
+    told = (Note(EventType.AGENT_RESUMED, why),)
     at = case.now.after(0.4)
-    return Verdict(why, act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=at, events=told)
+    return Verdict(why, act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=at, notes=told)
 
 
 def _press(case: Case) -> Verdict:
@@ -458,7 +457,7 @@ def _probe(case: Case) -> Verdict:
     probed = replace(limit, probed=now.steady, probes=limit.probes + 1)
     memory = replace(queue(case.memory, message), limit=probed)
     why = "the window is over: one probe"
-    return Verdict(why, memory=memory, wake_at=now.steady, events=((EventType.AGENT_PROBED, limit.line),))
+    return Verdict(why, memory=memory, wake_at=now.steady, notes=(Note(EventType.AGENT_PROBED, limit.line),))
 
 
 def _watch(case: Case) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import replace
 
 from fleet.core.loop import Ping
@@ -114,6 +115,19 @@ def of_this_phase(memory: AgentMemory, phase: str) -> tuple[AgentMemory, tuple[M
     if not stale:
         return memory, ()
     return replace(memory, outbox=tuple(m for m in memory.outbox if m not in stale)), stale
+
+
+def taken_back(memory: AgentMemory, ids: Iterable[str]) -> tuple[AgentMemory, tuple[Message, ...]]:
+    """The outbox without messages that wait and that their senders took back, and those."""
+    wanted = frozenset(ids)
+    gone = tuple(
+        replace(m, status=MessageState.WITHDRAWN, why="its sender took it back")
+        for m in memory.outbox
+        if m.id in wanted and m.status is MessageState.QUEUED
+    )
+    for message in gone:
+        memory = advance(memory, message)
+    return memory, gone
 
 
 def tail_of(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.memory import Message
 from fleet.core.moment import later
 from fleet.core.rules.outbox import NUDGE, queue, tail_of
@@ -66,16 +67,15 @@ def stall(case: Case) -> Verdict | None:
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now.steady)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
         case = replace(case, memory=replace(memory, afresh=True))
-    lapsed = (
-        ((EventType.AGENT_MARKER_LAPSED, "its marker and the grace have passed"),) if memory.marker else ()
-    )
+    told = Note(EventType.AGENT_MARKER_LAPSED, "its marker and the grace have passed")
+    lapsed = (told,) if memory.marker else ()
     verdict = begin(
         case,
         f"{memory.state} for {quiet:.0f} s without a sign of work",
         planned=False,
         event=EventType.AGENT_STALLED,
     )
-    return replace(verdict, events=(*lapsed, *verdict.events))
+    return replace(verdict, notes=(*lapsed, *verdict.notes))
 
 
 def _marker_stands(case: Case) -> bool:

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.memory import Stopping
 from fleet.core.state import Detail
 from fleet.core.words import EventType, StopStage
@@ -29,9 +30,9 @@ def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = No
     if pane is not None:
         pid = pane.ref.pid
     stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, at=case.now.steady)
-    events = ((event, cause),) if event else ()
+    told = (Note(event, cause),) if event else ()
     step = _step(replace_memory(case, stop), stop)
-    return replace(step, events=(*events, *step.events))
+    return replace(step, notes=(*told, *step.notes))
 
 
 def stopping(case: Case) -> Verdict | None:
@@ -66,7 +67,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
             forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
             verdict = _hold(case, forced, f"{left} processes survive SIGKILL; they block a new start", act)
-            return replace(verdict, events=((EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
+            return replace(verdict, notes=(Note(EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
         case StopStage.ASKED | StopStage.FORCED | StopStage.REMOVED:
             return _hold(case, stop, f"stopping: waiting for {left} processes")
         case _:

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from fleet.core.actions import Paste, Press
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.moment import LONG_AGO, later
 from fleet.core.rules.outbox import OWN, advance, handed_in
@@ -477,5 +478,5 @@ def _finish(case: Case, message: Message) -> Verdict:
     )
     reason = f"{message.kind} {message.id}: {message.why}"
     return Verdict(
-        reason, memory=memory, wake_at=case.now.steady, events=((event, reason),), finished=(message,)
+        reason, memory=memory, wake_at=case.now.steady, notes=(Note(event, reason),), finished=(message,)
     )

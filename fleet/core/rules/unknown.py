@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fleet.core.actions import Keep
 from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
 from fleet.core.moment import later
 from fleet.core.seen import ScreenState
 from fleet.core.state import Detail
@@ -29,5 +30,5 @@ def unknown(case: Case) -> Verdict | None:
         return Verdict(text, hold=True, detail=Detail.UNKNOWN)
     act = Keep(case.agent.name, pane.ref, text)
     kept = replace(memory, kept=pane.ref.run)
-    told = ((EventType.AGENT_UNKNOWN, text),)
-    return Verdict(text, action=act, hold=True, detail=Detail.UNKNOWN, memory=kept, events=told)
+    told = (Note(EventType.AGENT_UNKNOWN, text),)
+    return Verdict(text, action=act, hold=True, detail=Detail.UNKNOWN, memory=kept, notes=told)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
-from fleet.core.memory import Message
+from fleet.core.decision import Note
+from fleet.core.memory import AgentMemory, Message
 from fleet.core.moment import Wall
 from fleet.core.rules.outbox import PASSED, queue, tail_of
 from fleet.core.seen import ScreenState
@@ -28,18 +29,18 @@ def waiting(case: Case) -> Verdict | None:
     if marker.until is None:
         if memory.bad_marker == marker.text:
             return None
-        told = ((EventType.AGENT_MARKER_MALFORMED, marker.text),)
+        told = (Note(EventType.AGENT_MARKER_MALFORMED, marker.text),)
         return Verdict(
             f"a marker that cannot be read: {marker.text}",
             memory=replace(memory, bad_marker=marker.text),
-            events=told,
+            notes=told,
         )
     if marker.until != memory.marker:
         memory = replace(memory, marker=marker.until)
-        told = ((EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
+        told = (Note(EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
         if now.wall < marker.until:
             return _hold(case, memory, marker.until, told)
-        return Verdict("its marker has passed", memory=memory, events=told, wake_at=now.steady)
+        return Verdict("its marker has passed", memory=memory, notes=told, wake_at=now.steady)
     if now.wall < marker.until:
         return _hold(case, None, marker.until, ())
     if memory.marker_woken != marker.until and case.watched:
@@ -51,8 +52,7 @@ def waiting(case: Case) -> Verdict | None:
     return None
 
 
-def _hold(case: Case, memory: object, until: Wall, told: tuple[tuple[EventType, str], ...]) -> Verdict:
+def _hold(case: Case, memory: AgentMemory | None, until: Wall, told: tuple[Note, ...]) -> Verdict:
     wake = case.now.until(until)
-    kept = memory if memory is not None else None
     # messages are still delivered to a waiting agent: the marker speaks of its own plans, not of ours
-    return Verdict("waiting by its own word", detail=Detail.WAITING, memory=kept, wake_at=wake, events=told)  # type: ignore[arg-type]
+    return Verdict("waiting by its own word", detail=Detail.WAITING, memory=memory, wake_at=wake, notes=told)

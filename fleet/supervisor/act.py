@@ -1,0 +1,214 @@
+"""Carry decisions out: keep messages, memory and notes, then do the effects, then keep how they went.
+
+What cannot be put on record is not done. What was decided before this process was stopped is not done either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from fleet.core.actions import Action, LearnId, Paste, Post, Press, Remove, Signal, Start
+from fleet.core.decide import AgentDecision
+from fleet.core.decision import Note
+from fleet.core.fleet_memory import after_heal
+from fleet.core.memory import AgentMemory, MadeFor, Message
+from fleet.core.model import AgentSpec, Fleet
+from fleet.core.moment import Moment
+from fleet.core.result import Result
+from fleet.core.rules.heal import BAD_ID_TRIES
+from fleet.core.rules.outbox import tail_of
+from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
+from fleet.core.words import EventType, Outcome
+from fleet.journal.store import StoreError
+from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Mind
+from fleet.world.ages import Ages
+from fleet.world.board import Board
+from fleet.world.perform import Order, Performer
+from fleet.world.records import Records
+from fleet.world.sense import Senses, Spec
+from fleet.world.trouble import Trouble
+from fleet.world.world import House
+
+OLD_S = 60.0  # what was decided longer ago than this is decided again: this process was stopped in between
+TAIL_OF = 400  # characters of a long text in which its end is found
+WHOLE = 4000  # characters of a text that is known whole: then a person's words before it are seen as theirs
+NOT_TRIED = Result(Outcome.REFUSED, "not tried")
+
+Deed = tuple[Spec, Action]
+
+
+@dataclass(slots=True)
+class Executor:
+    """One for all decisions on agents."""
+
+    mind: Mind
+    house: House
+    records: Records
+    performer: Performer
+    senses: Senses
+    board: Board
+    ages: Ages
+    trouble: Trouble
+    tick: Callable[[], int]
+    by_person: bool = False  # a verb acts, with its caller's environment
+
+    def carry_out(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
+        """Everything that was decided for these."""
+        if self._too_late(now):
+            self.mind.wake(spec.name for spec in todo)
+            return
+        deeds: list[Deed] = []
+        for spec in todo:
+            decision = self.mind.decided[spec.name]
+            if not self._kept(spec, decision, now):
+                self.mind.wakes[spec.name] = now.after(REFUSED_AGAIN_S)
+                continue
+            wake = decision.wake_at
+            self.mind.wakes[spec.name] = NOT_BY_ITSELF if wake is None else wake
+            deeds.extend((spec, effect) for effect in decision.effects)
+        if deeds:
+            self._do_all(fleet, deeds, now)
+
+    # --- keeping ------------------------------------------------------------------------------------
+
+    def _kept(self, spec: Spec, decision: AgentDecision, now: Moment) -> bool:
+        """Messages, memory, notes, in this order. A message that memory forgot is found under its id."""
+        case, old = self.mind.cases[spec.name], self.mind.memories[spec.name]
+        if case.leased:  # its memory belongs to the verb that is at work on it
+            self.mind.memories[spec.name] = decision.memory
+            return True
+        memory = self._with_tails(spec.name, decision.memory)
+        self.mind.memories[spec.name] = memory
+        try:
+            self.house.outbox.save(spec.name, memory.outbox, (m for _, m in decision.messages))
+            self.records.save(spec.name, spec.session, memory, now.steady)
+            for message_id in case.seen.unwanted:
+                self.house.outbox.settle_withdrawal(spec.name, message_id)
+            self._tell(spec.name, decision.notes)
+            self._tell_state(spec.name, old, decision)
+            if decision.effects:
+                self.board.bundle(self.tick(), spec, case, decision)
+        except (OSError, StoreError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            self.trouble.degrade("state cannot be written", why)
+            self._take_back(spec)
+            return False
+        return True
+
+    def _tell(self, agent: str, notes: Iterable[Note]) -> None:
+        for note in notes:
+            facts: dict[str, Any] = dict(note.facts)
+            self.house.events.record(note.type, agent=agent, reason=note.reason, **facts)
+
+    def _tell_state(self, agent: str, old: AgentMemory, decision: AgentDecision) -> None:
+        shown = decision.shown
+        if shown.detail == old.detail:
+            return
+        self.house.events.record(
+            EventType.AGENT_STATE_CHANGED,
+            agent=agent,
+            reason=f"{old.detail or 'unseen'} -> {shown.detail}: {shown.reason}",
+            rule=shown.rule,
+            was=old.detail or "",
+            now=shown.detail,
+        )
+
+    def _take_back(self, spec: Spec) -> None:
+        before, after = self.mind.cases[spec.name].memory, self.mind.memories[spec.name]
+        acted = bool(self.mind.decided[spec.name].effects)
+        self.mind.memories[spec.name] = take_back(before, after, acted=acted)
+
+    def _with_tails(self, name: str, memory: AgentMemory) -> AgentMemory:
+        """A text that lies in a file is known on the screen like any other: a long one by its end."""
+        if not memory.outbox or all(m.tail or not m.file for m in memory.outbox):
+            return memory
+        return replace(memory, outbox=tuple(self._with_tail(name, m) for m in memory.outbox))
+
+    def _with_tail(self, name: str, message: Message) -> Message:
+        if message.tail or not message.file:
+            return message
+        try:
+            text = self.performer.text_of(name, message)
+        except OSError:
+            return message
+        return replace(message, tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
+
+    # --- doing --------------------------------------------------------------------------------------
+
+    def _do_all(self, fleet: Fleet, deeds: Sequence[Deed], now: Moment) -> None:
+        """Ends and starts in one batch each, the rest one by one. One that fails costs no other its turn."""
+        ends = [(spec, act) for spec, act in deeds if isinstance(act, Signal | Remove)]
+        starts = [(spec, act) for spec, act in deeds if isinstance(act, Start)]
+        guard = partial(self.trouble.guard, comes_again=False)
+        if ends:
+            guard("stopping agents", partial(self._end, ends, now))
+        for spec, act in deeds:
+            if not isinstance(act, Signal | Remove | Start):
+                guard(f"acting on {spec.name}", partial(self._act, spec, act, now))
+        if starts:
+            guard("starting agents", partial(self._start, fleet, starts, now))
+
+    def _too_late(self, now: Moment) -> bool:
+        """Was this process stopped since the look? What the operator wants may be the opposite by now."""
+        return self.ages.now().since(now.steady) > OLD_S
+
+    def _in_time(self, deeds: Sequence[tuple[Spec, object]], now: Moment) -> bool:
+        if not self._too_late(now):
+            return True
+        for spec, _ in deeds:
+            self._take_back(spec)
+            self.mind.wakes[spec.name] = AT_ONCE
+        return False
+
+    def _end(self, ends: Sequence[tuple[Spec, Signal | Remove]], now: Moment) -> None:
+        if not self._in_time(ends, now):
+            return
+        results = self.performer.end([act for _, act in ends])
+        for (spec, act), done in zip(ends, results, strict=True):
+            self._settle(spec, act, done, now)
+
+    def _act(self, spec: Spec, act: Action, now: Moment) -> None:
+        if not self._in_time([(spec, act)], now):
+            return
+        message: Message | None = None
+        if isinstance(act, Paste | Press | Post):
+            message = next((m for m in self.mind.memories[spec.name].outbox if m.id == act.message), None)
+        done = self.performer.act(act, message)
+        if isinstance(act, LearnId) and done.ok:
+            self.senses.learned(spec.name)
+        self._settle(spec, act, done, now)
+
+    def _start(self, fleet: Fleet, starts: Sequence[tuple[Spec, Start]], now: Moment) -> None:
+        if not self._in_time(starts, now):
+            return
+        orders = [self._order(spec, act) for spec, act in starts]
+        results = self.performer.start(fleet, orders, self._is_wanted)
+        for spec, act in starts:
+            self._settle(spec, act, results.get(spec.name, NOT_TRIED), now)
+            self.records.save(spec.name, spec.session, self.mind.memories[spec.name], now.steady)
+
+    def _is_wanted(self, name: str) -> bool:
+        return self.house.desired.load().wants_up(name)
+
+    def _order(self, spec: Spec, act: Start) -> Order:
+        phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
+        memory = self.mind.memories[spec.name]
+        made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.task)
+        resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
+        return Order(spec, act.cause, act.replace, resume, made_for, act.planned, by_person=self.by_person)
+
+    def _settle(self, spec: Spec, act: Action, done: Result, now: Moment) -> None:
+        """How it went is remembered, and the next look at this pane is a real one."""
+        after = settle(self.mind.memories[spec.name], act, done, now)
+        self.mind.memories[spec.name] = after.memory
+        self.senses.forget(spec.session)
+        if after.healed:
+            self.mind.fleet = after_heal(self.mind.fleet, now)
+        if after.ended:
+            self.house.outbox.save(spec.name, after.memory.outbox, after.ended)
+        if after.wake_at is not None:
+            self.mind.wakes[spec.name] = after.wake_at
+        self._tell(spec.name, after.notes)

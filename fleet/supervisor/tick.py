@@ -1,0 +1,526 @@
+"""One tick of the supervisor: declare, look, decide, keep, act, show, and say when to look again.
+
+It is level-triggered: what is done follows from what is seen, whatever woke it. Everything that must not be
+forgotten is on disk before its effect happens, so a supervisor that is killed between any two lines is
+continued by the next one without repeating or losing an effect.
+
+The watchdog ticks for a whole fleet. A deputy ticks for the names of a verb. An observer only glances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from fleet import __version__
+from fleet.core.actions import Start
+from fleet.core.agenda import Agenda, rest
+from fleet.core.budget import HOUR_S, fleet_allows
+from fleet.core.case import AgentSeen, Case, LoopState
+from fleet.core.decide import AgentDecision, judge, stumbled
+from fleet.core.desired import Desired, Want
+from fleet.core.fleet_memory import forgiven, with_server
+from fleet.core.loop import LoopPlan
+from fleet.core.memory import AgentMemory
+from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
+from fleet.core.words import FINAL, EventType
+from fleet.supervisor.act import Executor
+from fleet.supervisor.mind import AT_ONCE, Mind
+from fleet.world.ages import Ages
+from fleet.world.board import Board
+from fleet.world.ears import Ears
+from fleet.world.ledger import Bookkeeper
+from fleet.world.perform import Performer
+from fleet.world.phasebook import PhaseBook, standing
+from fleet.world.ports import Unavailable
+from fleet.world.records import Records
+from fleet.world.reload import Reloader, Settled
+from fleet.world.sense import Look, Senses, Spec
+from fleet.world.trouble import Trouble
+from fleet.world.world import House, World
+
+STAGGER_S = 5.0
+RESUME_TICKS = 2
+REAP_EVERY_S = 0.1
+DEATH_S = 2.0  # how long tmux is asked about a death that is known
+NO_BACKEND = Backend("", "")
+DIRECTORIES = ("agents", "runs", "signals", "outbox")
+
+
+@dataclass(slots=True)
+class Pulse:
+    """When the last of each happened, on the steady clock."""
+
+    heavy: Steady = LONG_AGO
+    listed: Steady = LONG_AGO
+    reaped: Steady = LONG_AGO
+    slept: float = 0.0  # seconds
+    hurried: int = 0
+
+
+class Governor(Protocol):
+    """The phase machine."""
+
+    def turn(self, fleet: Fleet, *, alive: Iterable[str]) -> LoopPlan:
+        """One look of its own, its durable steps carried out; what is left concerns the agents."""
+
+
+Govern = Callable[[World, House], Governor]
+
+
+class Supervisor:
+    """The tick over any world. Nothing happens before `open`; one that acts calls `begin` too."""
+
+    def __init__(
+        self,
+        world: World,
+        config: Reloader | Settled,
+        *,
+        govern: Govern | None = None,
+        lease: tuple[int, int] | None = None,
+    ) -> None:
+        """With `lease`, the pid and start of this verb: what it holds is not held against it."""
+        self.world = world
+        self.config = config
+        self.count = 0
+        self.mind = Mind()
+        self.trouble = Trouble(self._tell_trouble)
+        self.last_look: Look | None = None
+        self.loop: Governor | None = None
+        self.loop_plan: LoopPlan | None = None
+        self.ears: Ears | None = None
+        self.ledger: Bookkeeper | None = None
+        self._acts = False  # an observer writes nothing
+        self._fleet_changed = False
+        self._faults: dict[str, str] = {}  # by agent: the fault of a rule that was told last
+        self._govern_with = govern
+        self._lease = lease
+        self._pulse = Pulse()
+        self._resumed = 0
+        self._leased: frozenset[str] = frozenset()  # names that verbs held at the last look
+        self._released: frozenset[str] = frozenset()  # and those that they have let go since
+        self._dying: dict[str, tuple[int, Steady]] = {}  # session: pid that ended, until when to look for it
+
+    # --- opening ------------------------------------------------------------------------------------
+
+    def open(self, *, repair: bool = True) -> str:
+        """Read config and memory; returns why that is not possible. With `repair`, damage is set aside."""
+        news = self.config.refresh(force=True)
+        if self.config.fleet is None:
+            return self.config.problem or news.reason or "the config is not readable yet"
+        self.house = House(self.world, self.config.fleet.log_dir, lambda: self.count, repair=repair)
+        self.records = Records(self.world, self.house)
+        self.senses = Senses(self.world, self._lease)
+        self.mind.fleet = self.records.fleet()
+        self.ages = Ages(self.world.clock, self.mind.fleet)
+        self.board = Board(self.world, self.house)
+        self.executor = Executor(
+            self.mind,
+            self.house,
+            self.records,
+            Performer(self.world, self.house, self.records),
+            self.senses,
+            self.board,
+            self.ages,
+            self.trouble,
+            lambda: self.count,
+            by_person=self._lease is not None,
+        )
+        return ""
+
+    def begin(self) -> None:
+        """What one that acts needs: directories, structured sources, the loop."""
+        self._acts = True
+        for name in DIRECTORIES:
+            self.world.disk.make_dir(self.house.path(name))
+        self.ears = self.senses.ears = Ears(self.world, self.house)
+        if self._govern_with is not None:
+            self.ledger = Bookkeeper(self.world, self.house)
+            self.loop = self._govern_with(self.world, self.house)
+        self._record(EventType.WATCHDOG_STARTED, "", f"version {__version__}", version=__version__)
+
+    def close(self, why: str) -> None:
+        """Record the end, save the fleet's memory."""
+        self._record(EventType.WATCHDOG_STOPPED, "", why)
+        self._save_fleet(self.ages.now())
+
+    # --- the tick -----------------------------------------------------------------------------------
+
+    def tick(self) -> float:
+        """One look and what follows from it; returns the seconds until the next one is due."""
+        fleet, desired, now = self._declare()
+        self.trouble.guard("taking messages in", self._take_in)
+        look = self._look(fleet, desired, now)
+        todo = self._decide(fleet, desired, look, now)
+        self._act(fleet, todo, look, now)
+        self._show(fleet, todo, look, now)
+        return self._rest(fleet, look, now)
+
+    def glance(self) -> Look:
+        """Look and decide. Nothing is kept or done; what would be is in `mind.decided`."""
+        fleet, desired, now = self._declare()
+        look = self._look(fleet, desired, now)
+        todo = self._decide(fleet, desired, look, now)
+        self.mind.memories.update((spec.name, self.mind.decided[spec.name].memory) for spec in todo)
+        self._post(fleet, todo, look)
+        return look
+
+    # --- declaring ----------------------------------------------------------------------------------
+
+    def _declare(self) -> tuple[Fleet, Desired, Moment]:
+        """The file, if it changed; what the operator wants; what is remembered of each member."""
+        self.count += 1
+        self.trouble.begin()
+        now = self.ages.now()
+        jump = self.ages.jumped(self._pulse.slept)
+        if jump:
+            self._resumed = RESUME_TICKS
+            self._record(EventType.WATCHDOG_RESUMED, "", jump)
+        news = self.config.refresh()
+        fleet = self.config.fleet
+        assert fleet is not None, "open() came first"
+        if news.event:
+            self._record(news.event, "", news.reason)
+            if news.event in {EventType.CONFIG_LOADED, EventType.CONFIG_RECOVERED}:
+                self.mind.wakes.clear()
+                self.board.keep_only(s.name for s in fleet.members)
+        desired = self.house.desired.load()
+        self._recall(fleet, desired)
+        return fleet, desired, now
+
+    def _recall(self, fleet: Fleet, desired: Desired) -> None:
+        """Memory of members that are new, and of those that a verb has let go: the verb kept it meanwhile."""
+        held = frozenset(n for n, entry in desired.entries.items() if self.senses.is_leased(entry))
+        self._released = self._leased - held
+        self._leased = held
+        memories = self.mind.memories
+        for spec in fleet.members:
+            if spec.name not in memories or spec.name in self._released:
+                memories[spec.name] = self.records.agent(spec.name, spec.session)
+        self.mind.wake(self._released)
+
+    def _take_in(self) -> None:
+        """Messages that were put into the outbox since the last look."""
+        memories = self.mind.memories
+        for name, message in self.house.outbox.news():
+            memory = memories.get(name)
+            if memory is not None and message.status not in FINAL and name not in self._leased:
+                memories[name] = replace(memory, outbox=(*memory.outbox, message))
+                self.mind.wakes[name] = AT_ONCE
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def _look(self, fleet: Fleet, desired: Desired, now: Moment) -> Look:
+        """One listing, and what of the rest is due or has changed."""
+        specs = fleet.members
+        whole = self._resumed or now.since(self._pulse.heavy) >= fleet.watchdog.heavy_interval
+        due = frozenset(s.name for s in specs) if whole else self.mind.due(specs, now)
+        before = self.last_look.alive if self.last_look is not None else {}
+        self._learn_runs([s for s in specs if s.session not in before])
+        look = self.senses.look(fleet, self.mind.memories, self.mind.fleet, desired, now, due)
+        vanished = [s for s in specs if s.session in before and look.seen[s.name].pane is None]
+        again = self._learn_runs(vanished) if vanished and not look.blind else set()
+        look = replace(look, due=due, again=frozenset(again))
+        self.last_look = look = self._with_unwanted(look)
+        return look
+
+    def _with_unwanted(self, look: Look) -> Look:
+        """Add the messages that their senders took back; those of agents that are not ours to judge wait."""
+        unwanted: dict[str, list[str]] = {}
+        if not self._acts:
+            return look
+        for name, message_id in self.house.outbox.withdrawals():
+            if name in look.seen and name not in self._leased:
+                unwanted.setdefault(name, []).append(message_id)
+            elif name not in look.seen:
+                forget = partial(self.house.outbox.settle_withdrawal, name, message_id)
+                self.trouble.guard("taking messages back", forget)
+        if not unwanted:
+            return look
+        seen = dict(look.seen)
+        for name, ids in unwanted.items():
+            seen[name] = replace(seen[name], unwanted=tuple(ids))
+        return replace(look, seen=seen, changed=look.changed | unwanted.keys())
+
+    def _learn_runs(self, specs: Iterable[Spec]) -> set[str]:
+        """An agent without a pane may have been started by a verb, and be gone again: its record stays.
+
+        Returns the names of those of whom that is news.
+        """
+        learned = set()
+        for spec in specs:
+            memory = self.mind.memories[spec.name]
+            if memory.stopping is not None:
+                continue
+            run = self.records.run(spec.session)
+            if run is not None and (memory.run is None or run.id != memory.run.id):
+                self.mind.memories[spec.name] = replace(memory, run=run)
+                learned.add(spec.name)
+        return learned
+
+    # --- deciding -----------------------------------------------------------------------------------
+
+    def _decide(self, fleet: Fleet, desired: Desired, look: Look, now: Moment) -> list[Spec]:
+        """The fleet's own memory, the loop, then each agent that is due or has changed; returns those."""
+        before = self.mind.fleet
+        self.mind.fleet = forgiven(before, desired)
+        if not look.blind:
+            self.mind.fleet, notes = with_server(self.mind.fleet, look.server, now)
+            for note in notes:
+                self._record(note.type, "", note.reason)
+        self._fleet_changed = self.mind.fleet is not before
+        self.trouble.guard("governing the loop", lambda: self._govern(fleet, look))
+        due = look.due | self.mind.due(fleet.members, now)
+        due = (due | look.changed) - look.again
+        todo = [s for s in fleet.members if s.name in due]
+        self.mind.wake(look.again)  # what is left of their runs was not looked for
+        heals = tuple(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S)
+        looked = self.ages.now().steady
+        for spec in todo:
+            seen = look.seen[spec.name]
+            memory = self._with_run(spec, seen, self.mind.memories[spec.name])
+            case = self._case(fleet, spec, memory, seen, now, looked, heals)
+            decision = self._judge(case)
+            self.mind.cases[spec.name], self.mind.decided[spec.name] = case, decision
+            if any(isinstance(act, Start) and not act.planned for act in decision.effects):
+                heals = (*heals, now.steady)
+        return todo
+
+    def _judge(self, case: Case) -> AgentDecision:
+        """What the rules say. One that breaks down costs this agent its turn; the others go on."""
+        try:
+            return judge(case)
+        except Exception as fault:
+            decision, name = stumbled(case, fault), case.agent.name
+            if self._faults.get(name) != decision.shown.reason:
+                self._faults[name] = decision.shown.reason
+                self.trouble.fault(f"deciding on {name}", fault)
+            return decision
+
+    def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
+        """The record of the run that is there, read once a run."""
+        pane = seen.pane
+        if pane is None or (memory.run is not None and memory.run.id == pane.ref.run):
+            return memory
+        run = self.records.run(spec.session)
+        if run is None or run.id != pane.ref.run:
+            return memory
+        return replace(memory, run=replace(run, pid=pane.ref.pid))
+
+    def _case(
+        self,
+        fleet: Fleet,
+        spec: Spec,
+        memory: AgentMemory,
+        seen: AgentSeen,
+        now: Moment,
+        looked: Steady,
+        heals: tuple[Steady, ...],
+    ) -> Case:
+        agent = spec if isinstance(spec, AgentSpec) else None
+        until, by, place = (
+            self._account(fleet, agent, now) if agent is not None and agent.account else (UNNAMED, "", 0)
+        )
+        return Case(
+            agent=spec,
+            backend=fleet.backend_of(agent) if agent else NO_BACKEND,
+            watchdog=fleet.watchdog,
+            memory=memory,
+            seen=seen,
+            now=now,
+            looked=looked,
+            loop=self.mind.loop,
+            account_until=until,
+            account_by=by,
+            stagger=place * STAGGER_S,
+            resumed=self._resumed > 0 or spec.name in self._released,
+            may_start=fleet_allows(heals, now.steady, len(fleet.agents), server_lost=seen.server_lost),
+            ping_gap=min(60.0, 2 * fleet.watchdog.signal_interval),
+            seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
+        )
+
+    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[Wall, str, int]:
+        """Until when this account is limited, who found out, and this agent's place in the queue after it."""
+        mates = [a for a in fleet.agents if a.account == agent.account]
+        until, by = UNNAMED, ""
+        for mate in mates:
+            limit = self.mind.memories[mate.name].limit if mate.name in self.mind.memories else None
+            if limit is not None and mate.name != agent.name and limit.until > max(until, now.wall):
+                until, by = limit.until, mate.name
+        return until, by, mates.index(agent)
+
+    def _govern(self, fleet: Fleet, look: Look) -> None:
+        """Let the phase machine look, and take its pings in."""
+        if fleet.loop is None:
+            self.mind.loop = LoopState()
+            return
+        if self.loop is None:  # an observer or a deputy: the position is what the record says
+            book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
+            self.mind.loop = standing(book.read())
+            return
+        if look.blind:
+            return
+        alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
+        plan = self.loop.turn(fleet, alive=alive)
+        self.loop_plan = plan
+        state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
+        if state != self.mind.loop:
+            self.mind.loop = state
+            self.mind.wake(a.name for a in fleet.agents if a.kind == "loop")
+        if plan.pings:
+            self._take_in()
+        if plan.task is not None:
+            self._call_task(plan.task.agent, plan.task.token)
+
+    def _call_task(self, name: str, token: str) -> None:
+        """The task that completion calls for: wanted up, and its old run replaced once a token."""
+        entry = self.house.desired.load().entries.get(name)
+        if name not in self.mind.memories or (entry is not None and entry.task == token):
+            return
+        changes = {"want": Want.UP, "paused": False, "frozen": False, "task": token}
+        self.house.desired.update(  # a call is a fresh try
+            lambda d: d.set([name], **changes).pardon([name], window=False, budget=False)
+        )
+        self.mind.wakes[name] = AT_ONCE
+
+    # --- acting -------------------------------------------------------------------------------------
+
+    def _act(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+        """Carry the decisions out, then what is done for all of them together."""
+        guard = self.trouble.guard
+        if self._fleet_changed:
+            guard("keeping the fleet's record", lambda: self._save_fleet(now))
+        self.executor.carry_out(fleet, todo, now)
+        guard("keeping logs", lambda: self._keep_logs(fleet, look))
+        guard("counting tokens", lambda: self._count_tokens(fleet, now))
+        self._reap(look, now)
+        self._pulse.listed = now.steady
+        if now.since(self._pulse.heavy) >= fleet.watchdog.heavy_interval:
+            self._pulse.heavy = now.steady
+            guard("keeping the fleet's record", lambda: self._save_fleet(now))
+            guard("tidying", self.house.store.tidy)
+        if look.blind:
+            self.trouble.degrade("tmux", look.blind)
+        if self.house.events.settle():
+            self.trouble.recover()
+        self._resumed = max(0, self._resumed - 1)
+
+    def _keep_logs(self, fleet: Fleet, look: Look) -> None:
+        if self.world.logs is None or look.blind:
+            return
+        names = {s.session: s.name for s in fleet.members}
+        self.world.logs.keep(
+            look.panes, lambda kind, session, why: self._record(kind, names.get(session, ""), why)
+        )
+
+    def _count_tokens(self, fleet: Fleet, now: Moment) -> None:
+        """Tokens of the phase that runs, and the record of one that is over."""
+        if self.ledger is None or self.loop_plan is None:
+            return
+        limited = any(m.limit is not None for m in self.mind.memories.values())
+        for record in self.ledger.note(
+            fleet, self.mind.loop, limited=limited, steady=now.steady, wall=now.wall
+        ):
+            self._record(EventType.TOKENS_RECORDED, "", f"phase {record['phase']}")
+
+    def _reap(self, look: Look, now: Moment) -> None:
+        """Tmux misses some deaths until another child of its own ends: give it one."""
+        if look.unreaped and now.since(self._pulse.reaped) >= REAP_EVERY_S:
+            self._pulse.reaped = now.steady
+            try:
+                self.world.tmux.reap()
+            except Unavailable as error:
+                self.trouble.degrade("tmux", str(error))
+
+    # --- showing ------------------------------------------------------------------------------------
+
+    def _show(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+        """Rows for the verbs that show something, and the heartbeat."""
+        self._post(fleet, todo, look)
+        words = (self.trouble.now, self.config.problem, self.loop_plan, self._strangers(), self._flooded())
+        if self.board.due(now.steady, words):
+            self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
+        self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
+
+    def _post(self, fleet: Fleet, todo: Iterable[Spec], look: Look) -> None:
+        memories, decided = self.mind.memories, self.mind.decided
+        for spec in todo:
+            self.board.post(fleet, spec, look.seen[spec.name], memories[spec.name], decided[spec.name])
+
+    def _write_view(self, fleet: Fleet, now: Moment) -> None:
+        troubles = [f"watchdog: degraded: {self.trouble.now}"] if self.trouble.now else []
+        troubles += [*self.house.store.troubles, *self._strangers()]
+        troubles += [f"{s}: floods its log; look at it with: agents.py attach" for s in self._flooded()]
+        facts = {
+            "tick": self.count,
+            "at": now.wall,
+            "degraded": self.trouble.now,
+            "config": self.config.problem,
+        }
+        self.board.write(fleet, self.config.stamp, self.loop_plan, troubles, facts)
+
+    def _strangers(self) -> tuple[str, ...]:
+        return tuple(self.ears.strangers()) if self.ears is not None else ()
+
+    def _flooded(self) -> list[str]:
+        return self.world.logs.flooded if self.world.logs is not None else []
+
+    # --- until the next tick ------------------------------------------------------------------------
+
+    def _rest(self, fleet: Fleet, look: Look, now: Moment) -> float:
+        loop = self.loop_plan.wake_at if self.loop_plan is not None else None
+        agenda = Agenda(
+            listed=self._pulse.listed,
+            interval=fleet.watchdog.signal_interval,
+            agents=[self.mind.wakes.get(s.name, AT_ONCE) for s in fleet.members],
+            config_s=self.config.again_in,
+            loop=now.until(loop) if loop is not None else None,
+            unreaped=bool(look.unreaped),
+            blind=bool(look.blind),
+            dying=self._unburied(look, now),
+            hurried=self._pulse.hurried,
+        )
+        self._pulse.slept, self._pulse.hurried = rest(agenda, now)
+        return self._pulse.slept
+
+    def hasten(self, key: str) -> None:
+        """Something happened: an agent that died must be looked at wholly, whatever its time says."""
+        kind, _, session = key.partition(":")
+        fleet = self.config.fleet
+        if kind == "signals":
+            self.senses.listen = True
+        if kind == "pane" and fleet is not None:
+            self.mind.wake(s.name for s in fleet.members if s.session == session)
+            ref = self.last_look.alive.get(session) if self.last_look is not None else None
+            if ref is not None:
+                self._dying[session] = (ref.pid, self.ages.now().after(DEATH_S))
+
+    def _unburied(self, look: Look, now: Moment) -> bool:
+        """Has an agent died that tmux shows alive, or without a status? It hears of it later."""
+        self._dying = {
+            session: (pid, until)
+            for session, (pid, until) in self._dying.items()
+            if now.steady < until and (look.shows(session, pid) or pid in look.unreaped)
+        }
+        return bool(self._dying)
+
+    # --- records ------------------------------------------------------------------------------------
+
+    def _save_fleet(self, now: Moment) -> None:
+        self.mind.fleet = replace(
+            self.mind.fleet, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
+        )
+        self.records.save_fleet(self.mind.fleet)
+
+    def _tell_trouble(self, kind: EventType, reason: str, trace: str) -> None:
+        facts: dict[str, Any] = {"trace": trace} if trace else {}
+        self._record(kind, "", reason, **facts)
+
+    def _record(self, kind: EventType, agent: str, reason: str, **facts: Any) -> None:
+        if self._acts:
+            self.house.events.record(kind, agent=agent, reason=reason, **facts)
+
+
