@@ -28,13 +28,13 @@ from fleet.cli.common import Fail, Io, seconds, session_of
 from fleet.cli.deputy import observer
 from fleet.cli.desk import desk_of
 from fleet.cli.view import view_in
-from fleet.core.bringup import Left, left_as_it_is, limited_until
 from fleet.core.conversation import Talk
 from fleet.core.desired import Want
 from fleet.core.model import AgentSpec
 from fleet.core.moment import UNNAMED
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
+from fleet.core.rules.bringup import Left, left_as_it_is, limited_until
 from fleet.core.state import Detail
 from fleet.core.verbs_and_states import Told
 from fleet.core.words import Outcome

@@ -51,7 +51,7 @@ class Wish:
     until: Wall = UNNAMED  # when its pause ends by itself; 0.0: never
     tries: int = 0  # as in core/desired.py
     resets: int = 0
-    task: str = ""
+    run: int = 0
     over: bool = False  # its pause has come to its end, and stands on record still
 
 
@@ -119,6 +119,7 @@ class Case:
     resumed: bool = False  # we have just come back from a suspend or clock jump
     may_start: bool = True  # the fleet's budget allows one more unplanned start
     ping_gap: float = 60.0
+    in_person: bool = False  # a verb is at work for a person who waits
     seen_nudge: bool = True  # loop.done_nudge
 
     def with_memory(self, memory: AgentMemory) -> Case:

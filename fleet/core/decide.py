@@ -22,6 +22,7 @@ from fleet.core.moment import Steady
 from fleet.core.pardon import pardon
 from fleet.core.remember import remember
 from fleet.core.rules.asking import asking
+from fleet.core.rules.bringup import bringup
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
@@ -30,7 +31,7 @@ from fleet.core.rules.outbox import of_this_phase, receive, taken_back
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
-from fleet.core.rules.turnover import task, turnover
+from fleet.core.rules.turnover import turnover
 from fleet.core.rules.typing import receipts, typing
 from fleet.core.rules.unknown import unknown
 from fleet.core.rules.waiting import waiting
@@ -50,7 +51,7 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
     ("stopping", stopping),
     ("receipts", receipts),
     ("turnover", turnover),
-    ("task", task),
+    ("bringup", bringup),
     ("limits", limits),
     ("fatal", fatal),
     ("heal", heal),
@@ -67,6 +68,8 @@ AGENT_RULES: tuple[tuple[str, Rule], ...] = (
 SERVICE_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
+    ("turnover", turnover),
+    ("bringup", bringup),
     ("fatal", fatal),
     ("heal", heal),
     ("starting", starting),
@@ -75,7 +78,7 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
     ("intent", intent),
     ("stopping", stopping),
     ("turnover", turnover),
-    ("task", task),
+    ("bringup", bringup),
     ("receipts", receipts),
     ("limits", noted),
     ("typing", typing),

@@ -44,7 +44,8 @@ class Desire:
     frozen: bool = False  # left exactly as it is
     hold: Hold | None = None
     until: Wall = UNNAMED  # when a pause ends by itself; 0.0: never
-    task: str = ""  # the call of completion that it is to answer
+    run: int = 0  # how often a run was called for: one that was made for an earlier call is replaced
+    task: str = ""  # the call of completion that was the last of these
     tries: int = 0  # fresh tries: how often its tallies and verdicts were to be forgotten ...
     resets: int = 0  # ... and its limit window with them
 
@@ -88,6 +89,14 @@ class Desired:
             elif entry is not None:
                 new[name] = replace(entry, tries=entry.tries + 1)
         return Desired(self.generation + 1, new, self.amnesty + budget)
+
+    def call(self, names: Iterable[str]) -> Desired:
+        """A new generation in which a new run of each of these is called for."""
+        new = dict(self.entries)
+        for name in names:
+            entry = new.get(name, Desire(Want.UP))
+            new[name] = replace(entry, run=entry.run + 1)
+        return replace(self, generation=self.generation + 1, entries=new)
 
     def pauses_over(self, wall: Wall) -> tuple[str, ...]:
         """Whose pause has ended by itself."""

@@ -20,7 +20,7 @@ class MadeFor:
     """What a run was started for. One that was made for something else is replaced, as planned."""
 
     phase: str = ""  # of the loop; empty for an agent that is not governed by it
-    task: str = ""  # the call of completion that it answers
+    call: int = 0  # of the operator, or of completion: see core/desired.py
 
 
 @dataclass(frozen=True, slots=True)

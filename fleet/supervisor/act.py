@@ -196,7 +196,7 @@ class Executor:
     def _order(self, spec: Spec, act: Start) -> Order:
         phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
         memory = self.mind.memories[spec.name]
-        made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.task)
+        made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.run)
         resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
         return Order(spec, act.cause, act.replace, resume, made_for, act.planned, by_person=self.by_person)
 

@@ -339,6 +339,7 @@ class Supervisor:
             resumed=self._resumed > 0 or spec.name in self._released,
             may_start=fleet_allows(heals, now.steady, len(fleet.agents), server_lost=seen.server_lost),
             ping_gap=min(60.0, 2 * fleet.watchdog.signal_interval),
+            in_person=self._lease is not None,
             seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
         )
 
@@ -382,7 +383,7 @@ class Supervisor:
             return
         changes = {"want": Want.UP, "paused": False, "frozen": False, "task": token}
         self.house.desired.update(  # a call is a fresh try
-            lambda d: d.set([name], **changes).pardon([name], window=False, budget=False)
+            lambda d: d.set([name], **changes).call([name]).pardon([name], window=False, budget=False)
         )
         self.mind.wakes[name] = AT_ONCE
 

@@ -257,7 +257,7 @@ class Operator:
         dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
         gone = [self.records.run(s.session) for s in specs if s.session not in panes]
         self._sweep([*(p.ref.run for p in dead), *(run.id for run in gone if run is not None)])
-        calls = {name: entry.task for name, entry in self.house.desired.load().entries.items()}
+        calls = {name: entry.run for name, entry in self.house.desired.load().entries.items()}
         for spec in specs:
             pane = panes.get(spec.session)
             if pane is not None and not pane.dead:
@@ -269,7 +269,7 @@ class Operator:
                 continue
             afresh = self.records.agent(spec.name, spec.session).afresh
             ref = pane.ref if pane else None
-            made_for = MadeFor(phase if loop else "", calls.get(spec.name, ""))
+            made_for = MadeFor(phase if loop else "", calls.get(spec.name, 0))
             orders.append(Order(spec, cause, ref, resume=not afresh, made_for=made_for))
         if phase and any(order.made_for.phase for order in orders):
             self._open_books(phase)

@@ -198,7 +198,7 @@ class Senses:
             entry.until,
             entry.tries,
             entry.resets,
-            entry.task,
+            entry.run,
             over,
         )
 

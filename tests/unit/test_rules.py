@@ -12,10 +12,11 @@ from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start, Unpaus
 from fleet.core.case import AgentSeen, LoopState, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
-from fleet.core.memory import Limit, MadeFor, Stopping
+from fleet.core.memory import AgentMemory, Limit, MadeFor, Stopping
 from fleet.core.model import Wake
 from fleet.core.pardon import pardon
 from fleet.core.rules.asking import asking
+from fleet.core.rules.bringup import bringup
 from fleet.core.rules.heal import fatal, heal
 from fleet.core.rules.identity import identity
 from fleet.core.rules.intent import intent, unwatched
@@ -24,7 +25,7 @@ from fleet.core.rules.outbox import advance, of_this_phase, queue, receive
 from fleet.core.rules.stall import stall
 from fleet.core.rules.starting import starting
 from fleet.core.rules.stopping import stopping
-from fleet.core.rules.turnover import task, turnover
+from fleet.core.rules.turnover import turnover
 from fleet.core.rules.typing import receipts, typing
 from fleet.core.rules.unknown import unknown
 from fleet.core.rules.waiting import waiting
@@ -156,8 +157,10 @@ def stop(stage=ASKED, ago=1.0, clear=0, planned=True):
         pytest.param(stop(BEGUN, 0), seen(survivors=3), Signal, "stopping", id="ask-first"),
         pytest.param(stop(ASKED, 1), seen(survivors=2), None, "waiting for 2", id="wait"),
         pytest.param(stop(ASKED, 11), seen(survivors=2), Signal, "forcing 2", id="force-after-ten-seconds"),
+        pytest.param(stop(FORCED, 0.5), seen(survivors=1), None, "waiting for 1", id="forced-and-waiting"),
+        pytest.param(stop(FORCED, 2), seen(survivors=1), Remove, "session away", id="hang-up-on-survivors"),
         pytest.param(
-            stop(FORCED, 6), seen(survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"
+            stop(REMOVED, 6), seen(pane=None, survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"
         ),
         pytest.param(stop(ASKED, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
         pytest.param(stop(ASKED, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),
@@ -186,8 +189,9 @@ def test_a_finished_stop_is_forgotten():
 # --- turnover --------------------------------------------------------------------------------------
 
 IN_P1 = replace(READY, run=replace(READY.run, made_for=MadeFor("p1")))
-CALLED = Wish(Want.UP, task="t1")
-ANSWERS = replace(READY, run=replace(READY.run, made_for=MadeFor(task="t1")))
+CALLED = Wish(Want.UP, run=2)
+ANSWERS = replace(READY, run=replace(READY.run, made_for=MadeFor(call=2)))
+EARLIER = replace(READY, run=replace(READY.run, made_for=MadeFor(call=1)), over="run1")
 
 
 @pytest.mark.parametrize(
@@ -224,18 +228,56 @@ def test_turnover_is_not_counted_against_the_agent():
 
 
 @pytest.mark.parametrize(
-    ("memory", "look", "action", "words"),
+    ("memory", "more", "action", "words"),
     [
-        pytest.param(READY, {"wish": Wish(Want.UP)}, None, None, id="not-called"),
-        pytest.param(READY, {}, Signal, "called for", id="T36-its-old-run-is-replaced"),
-        pytest.param(READY, {"pane": None, "survivors": 0}, Start, "complete", id="R116-run-it"),
+        pytest.param(EARLIER, {}, Signal, "called for", id="T36-a-run-of-an-earlier-call-is-replaced"),
         pytest.param(ANSWERS, {}, None, None, id="its-run-answers-this-call"),
-        pytest.param(ANSWERS, {"pane": None, "survivors": 0}, None, None, id="it-has-answered-this-call"),
-        pytest.param(replace(READY, fatal="x"), {"pane": None}, None, None, id="what-failed-for-good-stays"),
+        pytest.param(replace(ANSWERS, run=None), {}, None, None, id="a-run-without-a-record-is-left-alone"),
+        pytest.param(
+            EARLIER,
+            {"agent": LOOP_AGENT, "loop": LoopState("p1", held="doubt")},
+            None,
+            None,
+            id="what-could-not-be-started-is-not-stopped",
+        ),
     ],
 )
-def test_task(memory, look, action, words):
-    check(task(case(memory, seen=seen(**{"wish": CALLED} | look))), action, words)
+def test_turnover_of_a_call(memory, more, action, words):
+    check(turnover(case(memory, seen=seen(wish=CALLED), **more)), action, words)
+
+
+GONE = {"pane": None, "survivors": 0}
+
+
+@pytest.mark.parametrize(
+    ("memory", "look", "action", "words"),
+    [
+        pytest.param(EARLIER, GONE | {"wish": Wish(Want.UP)}, None, None, id="not-called"),
+        pytest.param(EARLIER, {}, None, None, id="alive-is-left-alone"),
+        pytest.param(EARLIER, GONE, Start, "called for", id="R116-run-it"),
+        pytest.param(AgentMemory(), GONE, Start, "called for", id="its-first-run"),
+        pytest.param(
+            EARLIER, {"pane": dead(), "survivors": 0}, Start, "called for", id="in-place-of-a-dead-pane"
+        ),
+        pytest.param(ANSWERS, GONE, None, None, id="it-has-answered-this-call"),
+        pytest.param(replace(EARLIER, fatal="x"), GONE, None, None, id="what-failed-for-good-stays"),
+        pytest.param(
+            EARLIER, GONE | {"survivors": 2}, Signal, "left processes", id="I29-what-is-left-goes-first"
+        ),
+        pytest.param(EARLIER, GONE | {"survivors": None}, None, "counting", id="uncounted-is-not-gone"),
+        pytest.param(
+            replace(EARLIER, over=""), {"pane": dead(None)}, None, "exit status", id="wait-for-the-status"
+        ),
+        pytest.param(
+            replace(EARLIER, retry_at=NOW.steady + 4), GONE, None, "next try in 4 s", id="a-failed-try-waits"
+        ),
+        pytest.param(replace(EARLIER, limit=limit()), GONE, Start, "called for", id="a-name-is-explicit"),
+    ],
+)
+def test_bringup(memory, look, action, words):
+    verdict = bringup(case(memory, seen=seen(**{"wish": CALLED} | look)))
+    check(verdict, action, words)
+    assert verdict is None or not isinstance(verdict.action, Start) or verdict.action.planned
 
 
 # --- heal ------------------------------------------------------------------------------------------

@@ -58,16 +58,8 @@ def heal(case: Case) -> Verdict | None:
     pane, memory, now = case.seen.pane, case.memory, case.now
     if pane is not None and not pane.dead:
         return None
-    if pane is not None and memory.over != pane.ref.run:
-        return Verdict(
-            "it ended; waiting for its exit status", hold=True, detail=Detail.EXITED, wake_at=now.after(0.05)
-        )
-    if memory.over and case.seen.survivors is None:
-        return Verdict(
-            "it ended; counting what is left of it", hold=True, detail=Detail.EXITED, wake_at=now.steady
-        )
-    if case.seen.survivors:
-        return begin(case, "its last run left processes behind", planned=False)
+    if (waits := last_run(case, planned=False)) is not None:
+        return waits
     memory, notes = _judge_id(case)
     if now.steady < memory.retry_at:
         wait = now.ahead(memory.retry_at)
@@ -95,6 +87,20 @@ def heal(case: Case) -> Verdict | None:
         wake_at=now.after(0.4),
         notes=notes,
     )
+
+
+def last_run(case: Case, *, planned: bool) -> Verdict | None:
+    """What must be known and gone of the last run before the next one starts; None: all of it is."""
+    pane, memory, now = case.seen.pane, case.memory, case.now
+    if pane is not None and memory.over != pane.ref.run:
+        said = "it ended; waiting for its exit status"
+        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.after(0.05))
+    if memory.over and case.seen.survivors is None:
+        said = "it ended; counting what is left of it"
+        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.steady)
+    if case.seen.survivors:
+        return begin(case, "its last run left processes behind", planned=planned)
+    return None
 
 
 def _cause(case: Case) -> str:

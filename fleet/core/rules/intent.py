@@ -30,7 +30,7 @@ def intent(case: Case) -> Verdict | None:
     if case.memory.stopping is not None:
         return None
     if wish.want is Want.DOWN:
-        if seen.pane is not None:
+        if seen.pane is not None or seen.survivors:
             return begin(case, "it was taken down", planned=True)
         return Verdict("taken down", hold=True, detail=Detail.DOWN)
     if wish.want is not Want.UP:

@@ -14,12 +14,16 @@ from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
 from fleet.core.memory import Stopping
+from fleet.core.seen import PaneRef
 from fleet.core.state import Detail
 from fleet.core.words import EventType, StopStage
 
 TERM_WAIT_S = 10.0
+IN_PERSON_S = 5.0  # a person waits for the verb
+HANG_UP_S = 1.0  # what survives SIGKILL that long may leave with its terminal: sudo and its like do
 KILL_WAIT_S = 5.0
 POLL_S = 0.25
+EAGER_S, EAGER_POLL_S = 1.0, 0.03  # most end at once
 
 
 def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = None) -> Verdict:
@@ -59,10 +63,12 @@ def _step(case: Case, stop: Stopping) -> Verdict:
             return _hold(
                 case, asked, f"stopping: {stop.cause}", _signal(case, stop, signal.SIGTERM, stop.cause)
             )
-        case StopStage.ASKED if waited >= TERM_WAIT_S:
+        case StopStage.ASKED if waited >= (IN_PERSON_S if case.in_person else TERM_WAIT_S):
             forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
             return _hold(case, forced, f"forcing {left} processes", act)
+        case StopStage.FORCED if waited >= HANG_UP_S and pane is not None and pane.ref.run == stop.run:
+            return _remove(case, stop, pane.ref)
         case StopStage.FORCED | StopStage.REMOVED if waited >= KILL_WAIT_S:
             forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
@@ -90,18 +96,19 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
 def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
     pane = case.seen.pane
     if pane is not None and pane.ref.run == stop.run:
-        act = Remove(case.agent.name, pane.ref, stop.cause)
-        return _hold(
-            case, replace(stop, stage=StopStage.REMOVED, at=case.now.steady), "taking the session away", act
-        )
+        return _remove(case, stop, pane.ref)
     memory = replace(case.memory, stopping=None)
     return Verdict(
         f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady
     )
 
 
+def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
+    removed = replace(stop, stage=StopStage.REMOVED, at=case.now.steady)
+    return _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
+
+
 def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
     memory = replace(case.memory, stopping=stop)
-    return Verdict(
-        reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=case.now.after(POLL_S)
-    )
+    again = case.now.after(EAGER_POLL_S if case.now.since(stop.at) < EAGER_S else POLL_S)
+    return Verdict(reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=again)

@@ -1,15 +1,39 @@
-"""What a bare `up` leaves as it is, and why. A name on the command line is explicit: it overrules that."""
+"""First starts, apart from heals: a run that was called for starts at once.
+
+A bare `up` leaves some agents as they are and says why. A name on the command line overrules that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
 
+from fleet.core.actions import Start
+from fleet.core.case import Case, Verdict
 from fleet.core.desired import Desire
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.moment import UNNAMED, Wall
+from fleet.core.rules.heal import last_run
 from fleet.core.seen import PaneView
+from fleet.core.state import Detail
+
+CALLED = "it was called for"
+
+
+def bringup(case: Case) -> Verdict | None:
+    """Start a run that was called for and is not there yet."""
+    pane, memory, now = case.seen.pane, case.memory, case.now
+    answered = memory.run.made_for.call if memory.run is not None else 0
+    if (pane is not None and not pane.dead) or memory.fatal or answered >= case.seen.wish.run:
+        return None
+    if (waits := last_run(case, planned=True)) is not None:
+        return waits
+    if now.steady < memory.retry_at:  # the last try failed
+        wait = f"next try in {now.ahead(memory.retry_at):.0f} s"
+        return Verdict(wait, hold=True, detail=Detail.BACKOFF, wake_at=memory.retry_at)
+    act = Start(case.agent.name, CALLED, planned=True, replace=pane.ref if pane else None)
+    return Verdict(CALLED, action=act, hold=True, detail=Detail.STARTING, wake_at=now.after(0.4))
 
 
 class Left(StrEnum):
