@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.core.outline import WATCHDOG, Member, Outline
+from fleet.core.outline import WATCHDOG, Listed, Outline
 
 Delivery = Literal["arg", "ping", "exec"]
 MessageDelivery = Literal["keys", "server"]
@@ -355,10 +355,10 @@ class Fleet:
             watchdog_session=self.watchdog_session,
             signal_interval=self.watchdog.signal_interval,
             agents=tuple(
-                Member(a.name, a.session, a.kind, a.watch, a.enabled, a.role, a.backend, a.model)
+                Listed(a.name, a.session, a.kind, a.watch, a.enabled, a.role, a.backend, a.model)
                 for a in self.agents
             ),
-            services=tuple(Member(s.name, s.session, "service", s.watch, s.enabled) for s in self.services),
+            services=tuple(Listed(s.name, s.session, "service", s.watch, s.enabled) for s in self.services),
             state_file=self.loop.state_file if self.loop else "",
             phases=tuple(p.id for p in self.loop.phases) if self.loop else (),
         )

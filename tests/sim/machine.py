@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 @dataclass
-class Member:
+class SimMember:
     """One agent as the operator thinks of it, and every life it has had."""
 
     name: str
@@ -91,7 +91,7 @@ class Machine:
         self.tmux = TmuxMachine(
             self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda s: self.wake(f"pane:{s}")
         )
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, SimMember] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
         self.condemned: set[str] = set()  # runs that a verb asked to end
         self.missing: set[str] = set()  # agents whose program is not there right now

@@ -40,7 +40,7 @@ from tests.sim.golden import Golden, WorldTrace, golden
 from tests.sim.liveness import Liveness
 from tests.sim.locks import SimLock
 from tests.sim.loop_oracles import INDEX, LoopOracles
-from tests.sim.machine import Killed, Machine, Member
+from tests.sim.machine import Killed, Machine, SimMember
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES
 from tests.sim.nemesis import Nemesis
 from tests.sim.oracles import Oracles, Policy, Violation
@@ -214,7 +214,7 @@ class Simulation:
         accounts: dict[str, Account] = {}
         for one in declared:
             shared = accounts.setdefault(one.account or one.name, Account())
-            self.machine.members[one.name] = Member(
+            self.machine.members[one.name] = SimMember(
                 one.name, one.backend, shared, watch=one.watch, resume=one.resume, kind=one.kind
             )
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
