@@ -20,7 +20,7 @@ from fleet.core.decide import Judgement, judge, stumbled
 from fleet.core.desired import Desired, Want
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
-from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall, later
 from fleet.core.rules.outbox import advance
 from fleet.core.words import FINAL, EventType, MessageState
@@ -35,7 +35,7 @@ from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader, Settled
-from fleet.world.sense import Look, Senses, Spec
+from fleet.world.sense import Look, Senses
 from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
 
@@ -45,8 +45,6 @@ REAP_EVERY_S = 0.1
 DYING_S, DYING_AGAIN_S = 2.0, 0.004  # a death we know of: how long, and how often, tmux is asked about it
 SHORTEST_S = 0.01
 HURRIED = 50  # immediate looks in a row before we force a pause
-
-NO_BACKEND = Backend("", "")
 
 
 @dataclass(slots=True)
@@ -194,7 +192,7 @@ class Watchdog:
         self._resumed = max(0, self._resumed - 1)
         return self._sleep(fleet, now)
 
-    def _specs(self, fleet: Fleet) -> tuple[Spec, ...]:
+    def _specs(self, fleet: Fleet) -> tuple[Member, ...]:
         for spec in fleet.members:
             if spec.name not in self.mind.memories:
                 self.mind.memories[spec.name] = self.records.agent(spec.name, spec.session)
@@ -275,13 +273,13 @@ class Watchdog:
             return
         if look.blind:
             return
-        alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
+        alive = [a.name for a in fleet.agents if a.is_loop and a.session in look.alive]
         plan = self.loop.turn(fleet, alive=alive)
         self.loop_plan = plan
         state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
         if state != self.mind.loop:
             self.mind.loop = state
-            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), AT_ONCE))
+            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.is_loop), AT_ONCE))
         if plan.pings:
             self._take_in()
         if plan.task is not None:
@@ -365,7 +363,7 @@ class Watchdog:
 
     # --- deciding -----------------------------------------------------------------------------------
 
-    def _judge_all(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+    def _judge_all(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
         heals = tuple(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S)
         looked = self.ages.now().steady
         for spec in todo:
@@ -388,7 +386,7 @@ class Watchdog:
                 self.trouble.fault(f"deciding on {name}", fault)
             return verdict
 
-    def _learn_runs(self, specs: Iterable[Spec]) -> set[str]:
+    def _learn_runs(self, specs: Iterable[Member]) -> set[str]:
         """Who is not there may have been started by a verb since, and be gone again: its record stays.
 
         The names of those of whom that is news.
@@ -406,7 +404,7 @@ class Watchdog:
                 learned.add(spec.name)
         return learned
 
-    def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
+    def _with_run(self, spec: Member, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
         """The record of the run that is there, read once a run."""
         pane = seen.pane
         if pane is None or (memory.run is not None and memory.run.id == pane.ref.run):
@@ -419,20 +417,17 @@ class Watchdog:
     def _case(
         self,
         fleet: Fleet,
-        spec: Spec,
+        spec: Member,
         memory: AgentMemory,
         seen: AgentSeen,
         now: Moment,
         looked: Steady,
         heals: tuple[Steady, ...],
     ) -> Case:
-        agent = spec if isinstance(spec, AgentSpec) else None
-        until, by, place = (
-            self._account(fleet, agent, now) if agent is not None and agent.account else (UNNAMED, "", 0)
-        )
+        until, by, place = self._account(fleet, spec, now) if spec.account else (UNNAMED, "", 0)
         return Case(
             agent=spec,
-            backend=fleet.backend_of(agent) if agent else NO_BACKEND,
+            backend=fleet.backend_of(spec),
             watchdog=fleet.watchdog,
             memory=memory,
             seen=seen,
@@ -448,7 +443,7 @@ class Watchdog:
             seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
         )
 
-    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[Wall, str, int]:
+    def _account(self, fleet: Fleet, agent: Member, now: Moment) -> tuple[Wall, str, int]:
         """Until when this account is limited, who found out, and this agent's place in the queue after it."""
         mates = [a for a in fleet.agents if a.account == agent.account]
         until, by = UNNAMED, ""
@@ -460,7 +455,7 @@ class Watchdog:
 
     # --- telling ------------------------------------------------------------------------------------
 
-    def _show(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+    def _show(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
         """Rows for whoever asks, and the heartbeat."""
         for spec in todo:
             self.board.post(

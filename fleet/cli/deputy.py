@@ -40,8 +40,4 @@ def _dog(fleet: Fleet, names: Collection[str] | None, world: World | None, *, ob
 def only(fleet: Fleet, names: Collection[str]) -> Fleet:
     """The same fleet with just these members."""
     wanted = set(names)
-    return replace(
-        fleet,
-        agents=tuple(a for a in fleet.agents if a.name in wanted),
-        services=tuple(s for s in fleet.services if s.name in wanted),
-    )
+    return replace(fleet, members=tuple(m for m in fleet.members if m.name in wanted))

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from fleet.core.kickoff import continue_line
 from fleet.core.memory import Run
-from fleet.core.model import AgentSpec, Backend
+from fleet.core.model import Backend, Member
 
 
 class Talk(StrEnum):
@@ -23,11 +23,11 @@ class Talk(StrEnum):
 UNSAID = "unsaid"  # the digest of a kickoff that reached no one
 
 
-def goes_on(agent: AgentSpec, backend: Backend, last: Run | None, *, planned: bool) -> bool:
+def goes_on(agent: Member, backend: Backend, last: Run | None, *, planned: bool) -> bool:
     """May this start go on where the last run was? `planned`: nobody died, it was called for."""
     if not (agent.resume and backend.supports_resume):
         return False
-    if agent.kind == "task" and planned:
+    if agent.is_task and planned:
         return False
     return last is None or last.backend in {"", backend.name}
 

@@ -14,7 +14,7 @@ from fleet.core.budget import HOUR_S
 from fleet.core.case import Case, LoopState
 from fleet.core.decide import Judgement
 from fleet.core.memory import AgentMemory, FleetMemory, MadeFor, Message
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import UNNAMED, Moment, Steady, Wall
 from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
@@ -25,7 +25,7 @@ from fleet.world.ages import Ages
 from fleet.world.board import Board
 from fleet.world.perform import Order, Performer
 from fleet.world.records import Records
-from fleet.world.sense import Senses, Spec
+from fleet.world.sense import Senses
 from fleet.world.trouble import Trouble
 from fleet.world.world import House
 
@@ -55,7 +55,7 @@ class Mind:
     wakes: dict[str, Steady] = field(default_factory=dict)  # when each is due, on the steady clock
     loop: LoopState = field(default_factory=LoopState)
 
-    def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
+    def due(self, specs: Iterable[Member], now: Moment) -> frozenset[str]:
         """Whose time has come."""
         wakes, steady = self.wakes, now.steady
         return frozenset([s.name for s in specs if wakes.get(s.name, AT_ONCE) <= steady])
@@ -75,10 +75,10 @@ class Deeds:
     trouble: Trouble
     tick: Callable[[], int]
 
-    def do_all(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
+    def do_all(self, fleet: Fleet, todo: Iterable[Member], now: Moment) -> None:
         """Everything that was decided for these."""
-        starts: list[tuple[Spec, Start]] = []
-        acts: list[tuple[Spec, Action]] = []
+        starts: list[tuple[Member, Start]] = []
+        acts: list[tuple[Member, Action]] = []
         wakes = self.mind.wakes
         if self._too_late(now):
             wakes.update((spec.name, AT_ONCE) for spec in todo)
@@ -100,7 +100,7 @@ class Deeds:
             start = partial(self._start, fleet, starts, now)
             self.trouble.guard("starting agents", start, comes_again=False)
 
-    def _remember(self, spec: Spec, verdict: Judgement, now: Moment) -> bool:
+    def _remember(self, spec: Member, verdict: Judgement, now: Moment) -> bool:
         old = self.mind.memories[spec.name]
         memory = self._with_tails(spec.name, verdict.memory)
         if memory is not verdict.memory:
@@ -132,7 +132,7 @@ class Deeds:
             return False
         return True
 
-    def _take_back(self, spec: Spec) -> None:
+    def _take_back(self, spec: Member) -> None:
         before, after = self.mind.cases[spec.name].memory, self.mind.memories[spec.name]
         undone = {key: getattr(before, key) for key in DONE_BY_ACTS}
         known = {m.id for m in before.outbox}
@@ -161,7 +161,7 @@ class Deeds:
             return message
         return replace(message, tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
 
-    def _act(self, spec: Spec, action: Action, now: Moment) -> None:
+    def _act(self, spec: Member, action: Action, now: Moment) -> None:
         message: Message | None = None
         if self._too_late(now):
             self._take_back(spec)
@@ -193,7 +193,7 @@ class Deeds:
                 self.house.outbox.save(spec.name, self.mind.memories[spec.name].outbox, (back,))
             self.mind.wakes[spec.name] = now.after(1.0)
 
-    def _start(self, fleet: Fleet, starts: list[tuple[Spec, Start]], now: Moment) -> None:
+    def _start(self, fleet: Fleet, starts: list[tuple[Member, Start]], now: Moment) -> None:
         orders = [self._order(spec, action) for spec, action in starts]
 
         def wanted(name: str) -> bool:
@@ -203,14 +203,14 @@ class Deeds:
         for spec, action in starts:
             self._settle(spec, action, results.get(spec.name, Result(Outcome.REFUSED, "not tried")), now)
 
-    def _order(self, spec: Spec, action: Start) -> Order:
-        phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
+    def _order(self, spec: Member, action: Start) -> Order:
+        phase = self.mind.loop.phase if spec.is_loop else ""
         memory = self.mind.memories[spec.name]
         made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.task)
         resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
         return Order(spec, action.cause, action.replace, resume, made_for, action.planned, by_person=False)
 
-    def _settle(self, spec: Spec, action: Start, done: Result, now: Moment) -> None:
+    def _settle(self, spec: Member, action: Start, done: Result, now: Moment) -> None:
         memory = self.mind.memories[spec.name]
         if done.ok:
             memory = replace(

@@ -21,7 +21,7 @@ from fleet.config import ConfigError, parse
 from fleet.core.codec import from_plain
 from fleet.core.decide import Judgement
 from fleet.core.desired import NOTHING, Desired, Hold, Want
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.views import Row
 from fleet.journal.locks import Held
 from fleet.journal.store import StoreError
@@ -281,7 +281,7 @@ class Simulation:
         """The stamp of this project."""
         return parsed(toml([Declared("a0")]), CONFIG).project_id
 
-    def _preflight(self, _fleet: Fleet, agent: AgentSpec, _environ: Mapping[str, str]) -> str:
+    def _preflight(self, _fleet: Fleet, agent: Member, _environ: Mapping[str, str]) -> str:
         return "bin is not there" if agent.name in self.machine.missing else ""
 
     def _holds(self, hold: Hold) -> bool:
