@@ -190,8 +190,7 @@ def _painted(text: str) -> str:
 def session_of(fleet: Fleet | Outline, name: str) -> str:
     """The session of an agent, a service or the watchdog; an unknown name fails with the nearest one."""
     sessions: Mapping[str, str] = {
-        **{a.name: a.session for a in fleet.agents},
-        **{s.name: s.session for s in fleet.services},
+        **{m.name: m.session for m in fleet.members},
         WATCHDOG: fleet.watchdog_session,
     }
     if name in sessions:

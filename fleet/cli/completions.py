@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the script; `names` is what the scripts themselves ask for."""
     if args.shell == "names":
         fleet = running_fleet(args, io)
-        names = [a.name for a in fleet.agents] + [s.name for s in fleet.services]
+        names = [m.name for m in fleet.members]
         if args.json:
             io.json(names)
         for name in [] if args.json else names:

@@ -41,8 +41,4 @@ def _opened(fleet: Fleet, names: Collection[str] | None, world: World | None, *,
 def only(fleet: Fleet, names: Collection[str]) -> Fleet:
     """The same fleet with just these members."""
     wanted = set(names)
-    return replace(
-        fleet,
-        agents=tuple(a for a in fleet.agents if a.name in wanted),
-        services=tuple(s for s in fleet.services if s.name in wanted),
-    )
+    return replace(fleet, members=tuple(m for m in fleet.members if m.name in wanted))

@@ -29,7 +29,7 @@ from fleet.cli.fleets import config_path
 from fleet.cli.up import widening
 from fleet.cli.version import answer, commit
 from fleet.core.descriptors import EXTRA, needed
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.journal.locks import watchdog_holder
 from fleet.world import packages
 from fleet.world.host import RealHost
@@ -171,7 +171,7 @@ def repositories(fleet: Fleet) -> Iterator[Check]:
     clones = {
         a.name: a.dir
         for a in fleet.agents
-        if a.enabled and (a.clone or a.kind == "loop") and os.path.lexists(os.path.join(a.dir, ".git"))
+        if a.enabled and (a.clone or a.is_loop) and os.path.lexists(os.path.join(a.dir, ".git"))
     }
     handoff = fleet.loop.handoff if fleet.loop else None
     repo = handoff.repo if handoff and os.path.isdir(handoff.repo) else ""
@@ -307,7 +307,7 @@ def watchdog(fleet: Fleet) -> Check:
 
 def binaries(fleet: Fleet) -> Iterator[Check]:
     """The programs that the agents run."""
-    users: dict[str, list[AgentSpec]] = {}
+    users: dict[str, list[Member]] = {}
     for agent in fleet.agents:
         users.setdefault(agent.backend, []).append(agent)
     for name, agents in users.items():

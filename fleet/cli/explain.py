@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the evidence and the rules for one agent or service."""
     fleet = running_fleet(args, io)
     session_of(fleet, args.name)
-    if fleet.agent(args.name) is None and fleet.service(args.name) is None:
+    if fleet.member(args.name) is None:
         raise Fail("the watchdog is explained by `agents.py status` and `agents.py events`", code=2)
     dog = observer(fleet)
     dog.glance()
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 def _marker(fleet: Fleet, name: str) -> list[dict[str, str]]:
     """What the status file of its phase says, for an agent of the loop."""
     agent = fleet.agent(name)
-    if fleet.loop is None or agent is None or agent.kind != "loop":
+    if fleet.loop is None or agent is None or not agent.is_loop:
         return []
     facts = show(fleet, fleet.loop)
     said = "the phase is done" if facts["done"] else f"not done: {facts['why']}"

@@ -156,7 +156,7 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
         operator.host.nudge()
         io.note("the watchdog moves the running loop agents")
         return
-    loops = [a for a in operator.fleet.agents if a.kind == "loop"]
+    loops = [a for a in operator.fleet.agents if a.is_loop]
     panes = operator.panes()
     running = [a for a in loops if a.session in panes and not panes[a.session].dead]
     with operator.holding([a.name for a in running], "phase", None):

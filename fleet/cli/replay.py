@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 
 from fleet.cli.common import Fail, Io
 from fleet.cli.explain import explained
 from fleet.core.case import Case
 from fleet.core.codec import from_plain
 from fleet.core.decide import judge
-from fleet.core.model import AgentSpec, ServiceSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +28,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
     try:
         with open(args.bundle, encoding="utf-8") as file:
             body = json.load(file)
-        plain = body["case"].pop("agent")
-        member = from_plain(AgentSpec, plain) if body["kind"] == "agent" else from_plain(ServiceSpec, plain)
-        case = from_plain(Case, {**body["case"], "agent": None})
+        case = from_plain(Case, body["case"])
     except OSError as error:
         raise Fail(f"{args.bundle}: {error.strerror}", code=2) from None
     except (ValueError, KeyError, TypeError) as error:
         raise Fail(
             f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2
         ) from None
-    case = replace(case, agent=member)
     decision = judge(case)
     shown = decision.shown
     action = " ".join(type(effect).__name__ for effect in decision.effects)

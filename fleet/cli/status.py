@@ -30,7 +30,7 @@ from fleet.world.trust import untrusted
 if TYPE_CHECKING:
     import argparse
 
-    from fleet.core.outline import Member, Outline
+    from fleet.core.outline import Listed, Outline
     from fleet.core.seen import PaneView
 
     _Seen = tuple[dict[str, PaneView], frozenset[str], str]
@@ -194,7 +194,7 @@ def _desired(state_dir: str) -> dict[str, str]:
 
 
 def _row(
-    spec: Member,
+    spec: Listed,
     panes: dict[str, PaneView],
     foreign: frozenset[str],
     blind: str,

@@ -30,8 +30,6 @@ from fleet.cli.desk import desk_of
 from fleet.cli.view import view_in
 from fleet.core.conversation import Talk
 from fleet.core.desired import Want
-from fleet.core.model import AgentSpec
-from fleet.core.moment import UNNAMED
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.rules.bringup import Left, left_as_it_is, limited_until
@@ -48,10 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fleet.config.invocation import Override
-    from fleet.core.model import Fleet, ServiceSpec
+    from fleet.core.model import Fleet, Member
     from fleet.world.operator import Operator, Shortage
-
-    Spec = AgentSpec | ServiceSpec
 
 READY_S = 90.0
 POLL_S = 0.1
@@ -88,7 +84,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator = desk.operator(fleet)
     operator.host.require_tmux()
     specs = chosen(fleet, args.names)
-    if any(isinstance(s, AgentSpec) and s.kind == "loop" for s in specs):
+    if any(s.is_loop for s in specs):
         desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
     operator.end_strays()
     _refuse(operator)
@@ -115,10 +111,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 1 if why else code
 
 
-def _say_pointers(operator: Operator, specs: Sequence[Spec], results: dict[str, Result], io: Io) -> None:
+def _say_pointers(operator: Operator, specs: Sequence[Member], results: dict[str, Result], io: Io) -> None:
     """A kickoff that no command line can hold is only pointed to: its author should know."""
     for spec in specs:
-        if spec.name in results and results[spec.name].ok and isinstance(spec, AgentSpec):
+        if spec.name in results and results[spec.name].ok and spec.has_screen:
             path = operator.house.path(f"kickoff-{spec.session}.txt")
             by_file = operator.fleet.backend_of(spec).prompt_delivery == "exec"
             kickoff = None if by_file else operator.world.disk.stat(path)
@@ -134,7 +130,7 @@ def _say_orphans(operator: Operator, io: Io) -> None:
         io.warn(f"{said}: `agents.py down {name}` stops it")
 
 
-def say_conversations(fleet: Fleet, specs: Sequence[Spec], results: Mapping[str, Result], io: Io) -> None:
+def say_conversations(fleet: Fleet, specs: Sequence[Member], results: Mapping[str, Result], io: Io) -> None:
     """Whether the started go on where they were, once, for all of them."""
     talks = {s.name: talk(fleet, s, results.get(s.name)) for s in specs}
     for word, said in SAID.items():
@@ -142,11 +138,9 @@ def say_conversations(fleet: Fleet, specs: Sequence[Spec], results: Mapping[str,
             io.note(f"{said}: {', '.join(names)}")
 
 
-def talk(fleet: Fleet, spec: Spec, done: Result | None) -> str:
+def talk(fleet: Fleet, spec: Member, done: Result | None) -> str:
     """What became of a started agent's conversation; "" where its CLI cannot go on with one."""
-    if not isinstance(spec, AgentSpec) or done is None or not done.ok or done.run is None:
-        return ""
-    if not fleet.backend_of(spec).supports_resume:
+    if done is None or not done.ok or done.run is None or not fleet.backend_of(spec).supports_resume:
         return ""
     return Talk.CONTINUED if done.run.resumed else Talk.NEW
 
@@ -164,9 +158,9 @@ def say_overrides(overrides: Sequence[Override], results: dict[str, Result], io:
             io.note(f"{one.variable}: {one.agent} starts with {one.text}")
 
 
-def chosen(fleet: Fleet, names: Sequence[str]) -> list[Spec]:
+def chosen(fleet: Fleet, names: Sequence[str]) -> list[Member]:
     """The members meant: those named, or everything that is enabled."""
-    members: dict[str, Spec] = {s.name: s for s in fleet.members}
+    members: dict[str, Member] = {s.name: s for s in fleet.members}
     if not names:
         return [s for s in members.values() if s.enabled]
     for name in names:
@@ -190,7 +184,7 @@ def _refuse(operator: Operator) -> None:
     refuse_earlier(operator)
 
 
-def refuse_crowd(operator: Operator, specs: Sequence[Spec]) -> None:
+def refuse_crowd(operator: Operator, specs: Sequence[Member]) -> None:
     """A tmux server without open files to spare answers no verb any more, not even `down`."""
     short = operator.shortage(specs)
     if short is None:
@@ -224,9 +218,9 @@ def refuse_earlier(operator: Operator) -> None:
         )
 
 
-def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
+def _clone(fleet: Fleet, specs: Sequence[Member], io: Io) -> dict[str, str]:
     """Agents that live in a clone get it before they start; name to why one did not."""
-    wanted = [s for s in specs if isinstance(s, AgentSpec) and s.clone and not os.path.lexists(s.dir)]
+    wanted = [s for s in specs if s.clone and not os.path.lexists(s.dir)]
     if not wanted:
         return {}
     failed, said = {}, set()
@@ -242,7 +236,7 @@ def _clone(fleet: Fleet, specs: Sequence[Spec], io: Io) -> dict[str, str]:
     return failed
 
 
-def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, str, float | None]]:
+def _left(operator: Operator, specs: Sequence[Member]) -> dict[str, tuple[Left, str, float | None]]:
     """What a bare `up` does not start: name to the reason, a sentence, and when that ends."""
     wall, panes = operator.world.clock.wall(), operator.panes()
     entries = operator.house.desired.load().entries
@@ -251,7 +245,7 @@ def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, st
     limits = [(a, limit.until) for a in agents if (limit := memories[a.name].limit) is not None]
     found: dict[str, tuple[Left, str, float | None]] = {}
     for spec in specs:
-        until = limited_until(spec, limits, wall) if isinstance(spec, AgentSpec) else UNNAMED
+        until = limited_until(spec, limits, wall)
         why = left_as_it_is(
             spec,
             entries.get(spec.name),
@@ -270,7 +264,7 @@ def _left(operator: Operator, specs: Sequence[Spec]) -> dict[str, tuple[Left, st
             case Left.FINISHED:
                 found[spec.name] = (why, f"its task is done; `up {spec.name}` runs it again", None)
             case Left.LIMITED:
-                then = ", and starts then" if isinstance(spec, AgentSpec) and spec.resume_on_reset else ""
+                then = ", and starts then" if spec.resume_on_reset else ""
                 said = f"until {clock(until)}{then}; `up {spec.name}` starts it now"
                 found[spec.name] = (why, said, until)
             case None:
@@ -284,7 +278,12 @@ def clock(wall: float) -> str:
 
 
 def _start(
-    operator: Operator, specs: Sequence[Spec], homeless: dict[str, str], left: Collection[str], *, bare: bool
+    operator: Operator,
+    specs: Sequence[Member],
+    homeless: dict[str, str],
+    left: Collection[str],
+    *,
+    bare: bool,
 ) -> dict[str, Result]:
     """Start; an agent without a clone gets a desired state too, so that the watchdog tries again."""
     names = [s.name for s in specs]
@@ -353,12 +352,12 @@ def _say_version(operator: Operator, io: Io) -> None:
         io.warn(f"{said}: run `agents.py restart watchdog`")
 
 
-def _is_up(results: dict[str, Result], spec: Spec) -> bool:
+def _is_up(results: dict[str, Result], spec: Member) -> bool:
     done = results.get(spec.name)
     return done is not None and (done.ok or done.outcome is Outcome.EXISTS)
 
 
-def wait_ready(operator: Operator, specs: Sequence[Spec], timeout: float) -> dict[str, tuple[bool, str]]:
+def wait_ready(operator: Operator, specs: Sequence[Member], timeout: float) -> dict[str, tuple[bool, str]]:
     """Watch until each is ready, dead or out of time: name to (ready, what it is)."""
     fleet, time_is = operator.fleet, operator.world.clock
     dog = observer(fleet, [s.name for s in specs], operator.world)
@@ -399,12 +398,12 @@ def _finished(fleet: Fleet, name: str, seen: object) -> bool:
     """A task may have run and ended before we looked: that is success."""
     agent = fleet.agent(name)
     pane = getattr(seen, "pane", None)
-    return agent is not None and agent.kind == "task" and pane is not None and pane.exit_code == 0
+    return agent is not None and agent.is_task and pane is not None and pane.exit_code == 0
 
 
 def report(
     fleet: Fleet,
-    specs: Sequence[Spec],
+    specs: Sequence[Member],
     results: dict[str, Result],
     states: dict[str, tuple[bool, str]],
     io: Io,
@@ -456,7 +455,7 @@ def _word(row: Mapping[str, Any], left: Collection[str]) -> str:
 
 def _dry_run(
     operator: Operator,
-    specs: Sequence[Spec],
+    specs: Sequence[Member],
     left: Mapping[str, tuple[Left, str, float | None]],
     io: Io,
     *,

@@ -12,16 +12,7 @@ from fleet.config.loop import build_loop
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
-from fleet.core.model import (
-    AgentSpec,
-    Fleet,
-    Notify,
-    Price,
-    ServiceSpec,
-    Wake,
-    Watch,
-    WatchdogSpec,
-)
+from fleet.core.model import Fleet, Member, Notify, Price, Wake, Watch, WatchdogSpec
 from fleet.core.outline import WATCHDOG
 from fleet.core.standing import project_id
 from fleet.core.text import did_you_mean
@@ -85,8 +76,7 @@ class Build:
             project_id=project_id(os.path.realpath(self.config_path), self.prefix),
             watchdog=WatchdogSpec(**watchdog),
             backends=self.backends.made(),
-            agents=agents,
-            services=services,
+            members=(*agents, *services),
             loop=loop,
             notify=tuple(Notify(**row) for row in notify),
             prices=tuple(
@@ -136,7 +126,7 @@ class Build:
     def _rows(self, section: str) -> list[dict[str, Any]]:
         return self.reader.tables(section, self.document.get(section, []), (section,))
 
-    def _agent(self, row: dict[str, Any], index: int) -> AgentSpec:
+    def _agent(self, row: dict[str, Any], index: int) -> Member:
         where: KeyPath = ("agent", index)
         written = _written(self.document["agent"][index])
         for name, key in BY_SECTION["agent"].items():
@@ -147,14 +137,21 @@ class Build:
         self._prompt_is_clear(row, written, where)
         self._backend_exists(row, written, where)
         row["watch"] = self._watch(row, written)
-        row["dir"] = self.path(row["dir"], (*where, "dir"))
-        row["session"] = row["session"] or self.prefix + row["name"]
         row["wake"] = self._wake(row["wake"], (*where, "wake"))
         row["prompt_file"] = self.file(row["prompt_file"], (*where, "prompt_file"))
-        row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
         if row["clone"] and not re.match(_REMOTE, row["clone"]):
             row["clone"] = self.path(row["clone"], (*where, "clone"))
-        return AgentSpec(**row)
+        return self._member(row, where)
+
+    def _service(self, row: dict[str, Any], index: int) -> Member:
+        return self._member(row | {"kind": "service", "backend": ""}, ("service", index))
+
+    def _member(self, row: dict[str, Any], where: KeyPath) -> Member:
+        """What all of them have: a session, a directory, perhaps a file of variables."""
+        row["session"] = row["session"] or self.prefix + row["name"]
+        row["dir"] = self.path(row["dir"], (*where, "dir"))
+        row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
+        return Member(**row)
 
     def _backend_exists(self, row: dict[str, Any], written: dict[str, Any], where: KeyPath) -> None:
         name: str = row["backend"]
@@ -201,32 +198,21 @@ class Build:
                 'write kind = "loop", or kind = "persistent" to say that you mean it',
             )
 
-    def _service(self, row: dict[str, Any], index: int) -> ServiceSpec:
-        where: KeyPath = ("service", index)
-        row["session"] = row["session"] or self.prefix + row["name"]
-        row["dir"] = self.path(row["dir"], (*where, "dir"))
-        row["env_file"] = self.path(row["env_file"], (*where, "env_file")) if row["env_file"] else ""
-        return ServiceSpec(**row)
-
-    def _names_are_unique(self, agents: tuple[AgentSpec, ...], services: tuple[ServiceSpec, ...]) -> None:
+    def _names_are_unique(self, agents: tuple[Member, ...], services: tuple[Member, ...]) -> None:
         """File systems and people do not tell A from a, so neither may two names."""
         names = {WATCHDOG: "the supervisor itself"}
         sessions = {f"{self.prefix}{WATCHDOG}".lower(): "the supervisor itself"}
-        kinds: tuple[tuple[str, tuple[AgentSpec | ServiceSpec, ...]], ...] = (
-            ("agent", agents),
-            ("service", services),
-        )
-        for section, specs in kinds:
-            for index, spec in enumerate(specs):
-                if not spec.name:
+        for section, members in (("agent", agents), ("service", services)):
+            for index, member in enumerate(members):
+                if not member.name:
                     continue  # missing or faulty: already reported
                 place = f"{section}[{index}]"
-                if len(spec.session) > SESSION_LENGTH:
-                    said = f'the session "{spec.session}" is longer than {SESSION_LENGTH} characters'
+                if len(member.session) > SESSION_LENGTH:
+                    said = f'the session "{member.session}" is longer than {SESSION_LENGTH} characters'
                     self.report.error((section, index, "name"), said, "shorten the prefix or the name")
-                for key, word, taken in (("name", spec.name, names), ("session", spec.session, sessions)):
+                for key, word, taken in (("name", member.name, names), ("session", member.session, sessions)):
                     owner = taken.setdefault(word.lower(), place)
-                    if owner != place and (key == "name" or names[spec.name.lower()] == place):
+                    if owner != place and (key == "name" or names[member.name.lower()] == place):
                         self.report.error(
                             (section, index, key),
                             f'"{word}" is already taken by {owner}',

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.problems import KeyPath
-from fleet.core.model import AgentSpec, Handoff, Loop
+from fleet.core.model import Handoff, Loop, Member
 
 if TYPE_CHECKING:
     from fleet.config.build import Build
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _USES_GIT = ("repo", "claim_pings", "review_pings", "inboxes")
 
 
-def handoff_is_grounded(build: Build, raw: Any, handoff: Handoff, agents: tuple[AgentSpec, ...]) -> None:
+def handoff_is_grounded(build: Build, raw: Any, handoff: Handoff, agents: tuple[Member, ...]) -> None:
     """A handoff that is watched for in no repository never happens."""
     where: KeyPath = ("loop", "handoff", "repo")
     repo = handoff.repo
@@ -32,16 +32,16 @@ def handoff_is_grounded(build: Build, raw: Any, handoff: Handoff, agents: tuple[
         build.no_ground(where, f"{repo} {there}", hint)
         return
     real = os.path.realpath(repo)
-    clones = [a for a in agents if a.kind == "loop" and a.clone and os.path.realpath(a.clone) == real]
+    clones = [a for a in agents if a.is_loop and a.clone and os.path.realpath(a.clone) == real]
     if clones and not _is_bare(repo, build.is_file):
         hint = f'set repo = "{os.path.relpath(clones[0].dir, build.project_dir)}", or clone a bare repository'
         said = f"{clones[0].name} clones it, but git takes no push into a branch that is checked out"
         build.report.warn(where, said, hint)
 
 
-def plans_exist(build: Build, loop: Loop, agents: tuple[AgentSpec, ...]) -> None:
+def plans_exist(build: Build, loop: Loop, agents: tuple[Member, ...]) -> None:
     """Every plan is where an agent, or the project, can read it; a clone to come may hold it."""
-    workers = [a for a in agents if a.kind == "loop"]
+    workers = [a for a in agents if a.is_loop]
     repo = loop.handoff.repo
     dirs = [build.project_dir, repo, os.path.join(repo, loop.handoff.state_subdir), *(a.dir for a in workers)]
     to_come = [a for a in agents if a.clone and not os.path.lexists(a.dir)]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fleet.config.problems import ConfigError, Findings, Problem
 from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.text import did_you_mean
 
 _MODEL = "AGENT_MODEL_"
@@ -46,10 +46,10 @@ def override(fleet: Fleet, environ: Mapping[str, str]) -> tuple[Fleet, list[Over
             notes.append(Override(agent.name, backend[0], f"backend {backend[1]}, this time only; {said}"))
         agents.append(changed)
     notes += [Override("", name, "there is no such agent") for name in _strangers(environ, fleet)]
-    return replace(fleet, agents=tuple(agents)), notes
+    return replace(fleet, members=(*agents, *fleet.services)), notes
 
 
-def _value(environ: Mapping[str, str], prefix: str, agent: AgentSpec, fleet: Fleet) -> tuple[str, str] | None:
+def _value(environ: Mapping[str, str], prefix: str, agent: Member, fleet: Fleet) -> tuple[str, str] | None:
     """A shell cannot spell my-agent, so my_agent stands for it, unless that is another's name."""
     spellings = [agent.name]
     spelt = agent.name.replace("-", "_")

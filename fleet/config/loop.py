@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.config.ground import handoff_is_grounded, plans_exist
 from fleet.config.problems import KeyPath
 from fleet.config.reader import DEFAULTS
-from fleet.core.model import AgentSpec, Gate, Handoff, Loop, OnComplete, Phase
+from fleet.core.model import Gate, Handoff, Loop, Member, OnComplete, Phase
 from fleet.core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ _GATES = ("run", "clean", "review", "ratchet")
 _SIDES = 2
 
 
-def build_loop(build: Build, agents: tuple[AgentSpec, ...]) -> tuple[Loop | None, bool]:
+def build_loop(build: Build, agents: tuple[Member, ...]) -> tuple[Loop | None, bool]:
     """The loop, and whether it asks for a token log."""
     where: KeyPath = ("loop",)
-    workers = [(index, agent) for index, agent in enumerate(agents) if agent.kind == "loop"]
+    workers = [(index, agent) for index, agent in enumerate(agents) if agent.is_loop]
     if "loop" not in build.document:
         for index, _ in workers:
             build.report.error(
@@ -57,7 +57,7 @@ def build_loop(build: Build, agents: tuple[AgentSpec, ...]) -> tuple[Loop | None
     return loop, row["log_tokens"]
 
 
-def _roles_exist(build: Build, workers: Iterable[tuple[int, AgentSpec]], roles_dir: str) -> None:
+def _roles_exist(build: Build, workers: Iterable[tuple[int, Member]], roles_dir: str) -> None:
     for index, agent in workers:
         where: KeyPath = ("agent", index, "role")
         if not agent.role:
@@ -70,7 +70,7 @@ def _roles_exist(build: Build, workers: Iterable[tuple[int, AgentSpec]], roles_d
             build.file(os.path.join(roles_dir, f"{agent.role}.md"), where)
 
 
-def _phases(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> tuple[Phase, ...]:
+def _phases(build: Build, raw: Any, agents: tuple[Member, ...]) -> tuple[Phase, ...]:
     where: KeyPath = ("loop", "phases")
     if raw == "":  # missing: already reported
         return ()
@@ -115,7 +115,7 @@ def _gate(build: Build, raw: Any, where: KeyPath) -> Gate:
     return Gate(**row)
 
 
-def _handoff(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> Handoff:
+def _handoff(build: Build, raw: Any, agents: tuple[Member, ...]) -> Handoff:
     where: KeyPath = ("loop", "handoff")
     row = DEFAULTS["loop.handoff"].copy() if raw is None else build.reader.table("loop.handoff", raw, where)
     row["repo"] = build.path(row["repo"], (*where, "repo"))
@@ -131,7 +131,7 @@ def _handoff(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> Handoff:
 
 
 def _agents_named(
-    build: Build, words: tuple[str, ...], agents: tuple[AgentSpec, ...], where: KeyPath
+    build: Build, words: tuple[str, ...], agents: tuple[Member, ...], where: KeyPath
 ) -> tuple[str, ...]:
     """A word is an agent's name, else a role, which stands for all agents that have it."""
     names: dict[str, None] = {}
@@ -145,7 +145,7 @@ def _agents_named(
     return tuple(names)
 
 
-def _on_complete(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> OnComplete | None:
+def _on_complete(build: Build, raw: Any, agents: tuple[Member, ...]) -> OnComplete | None:
     if raw is None:
         return None
     where: KeyPath = ("loop", "on_complete")
@@ -154,8 +154,8 @@ def _on_complete(build: Build, raw: Any, agents: tuple[AgentSpec, ...]) -> OnCom
     if row["trigger_file"] and not trigger.startswith(build.log_dir + os.sep):
         build.report.error((*where, "trigger_file"), f"must be a file under log_dir ({build.log_dir})")
     agent = next((a for a in agents if a.name == row["run"]), None)
-    if row["run"] and (agent is None or agent.kind != "task"):
-        tasks = {a.name for a in agents if a.kind == "task"}
+    if row["run"] and (agent is None or not agent.is_task):
+        tasks = {a.name for a in agents if a.is_task}
         build.report.error(
             (*where, "run"), f'"{row["run"]}" is no agent of kind "task"', did_you_mean(row["run"], tasks)
         )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from fleet.core.model import Fleet
+from fleet.config.keys import BY_SECTION
+from fleet.core.model import Fleet, Member
 
 _PAIRS = ("env", "models", "screen")  # tuples of pairs that are tables in the file
-_NOT_WRITTEN = {"model_pinned"}  # true for one invocation only, never a key
 
 
 def resolved(fleet: Fleet) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def resolved(fleet: Fleet) -> dict[str, Any]:
             }
             for backend in fleet.backends
         },
-        "agent": [_table(agent) for agent in fleet.agents],
-        "service": [_table(service) for service in fleet.services],
+        "agent": [_member("agent", agent) for agent in fleet.agents],
+        "service": [_member("service", service) for service in fleet.services],
         "notify": [_table(notify) for notify in fleet.notify],
         "price": {
             price.model: {key: value for key, value in _table(price).items() if key != "model"}
@@ -46,11 +46,16 @@ def resolved(fleet: Fleet) -> dict[str, Any]:
     return {section: value for section, value in document.items() if value}
 
 
+def _member(section: str, member: Member) -> dict[str, Any]:
+    """What its section has a key for; the rest is not for this kind, or for one invocation only."""
+    return {key: value for key, value in _table(member).items() if key in BY_SECTION[section]}
+
+
 def _table(spec: Any, *, keep_empty: bool = False) -> dict[str, Any]:
     table = {}
     for field in fields(spec):
         value = getattr(spec, field.name)
-        if field.name in _NOT_WRITTEN or value is None or (value in {"", ()} and not keep_empty):
+        if value is None or (value in {"", ()} and not keep_empty):
             continue
         table[field.name] = dict(value) if field.name in _PAIRS else _plain(value, keep_empty=keep_empty)
     return table

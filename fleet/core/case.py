@@ -8,7 +8,7 @@ from fleet.core.actions import Action
 from fleet.core.decision import Note
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message
-from fleet.core.model import AgentSpec, Backend, ServiceSpec, WatchdogSpec
+from fleet.core.model import Backend, Member, WatchdogSpec
 from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall
 from fleet.core.seen import PaneView, Posted, Reading, ScreenState
 from fleet.core.state import Detail
@@ -105,7 +105,7 @@ class LoopState:
 class Case:
     """All a rule may look at."""
 
-    agent: AgentSpec | ServiceSpec
+    agent: Member
     backend: Backend
     watchdog: WatchdogSpec
     memory: AgentMemory
@@ -144,7 +144,7 @@ class Case:
             return Detail.DOWN
         if pane.dead:
             return Detail.EXITED
-        if isinstance(self.agent, ServiceSpec):
+        if not self.agent.has_screen:
             return Detail.WORKING
         return BY_SCREEN.get(self.memory.state, Detail.STARTING)
 
@@ -156,7 +156,7 @@ class Case:
     @property
     def is_loop(self) -> bool:
         """Is it governed by the phase machine?"""
-        return isinstance(self.agent, AgentSpec) and self.agent.kind == "loop"
+        return self.agent.is_loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fleet.core.actions import LearnId
 from fleet.core.decision import Note
 from fleet.core.kickoff import continue_line
 from fleet.core.memory import AgentMemory, Run
-from fleet.core.model import AgentSpec, Backend
+from fleet.core.model import Backend, Member
 from fleet.core.words import EventType
 
 
@@ -27,11 +27,11 @@ class Talk(StrEnum):
 UNSAID = "unsaid"  # the digest of a kickoff that reached no one
 
 
-def goes_on(agent: AgentSpec, backend: Backend, last: Run | None, *, planned: bool) -> bool:
+def goes_on(agent: Member, backend: Backend, last: Run | None, *, planned: bool) -> bool:
     """May this start go on where the last run was? `planned`: nobody died, it was called for."""
     if not (agent.resume and backend.supports_resume):
         return False
-    if agent.kind == "task" and planned:
+    if agent.is_task and planned:
         return False
     return last is None or last.backend in {"", backend.name}
 

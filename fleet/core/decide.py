@@ -17,7 +17,6 @@ from fleet.core.conversation import learn_id
 from fleet.core.decision import Decision, Note
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
-from fleet.core.model import ServiceSpec
 from fleet.core.moment import Steady
 from fleet.core.pardon import pardon
 from fleet.core.remember import remember
@@ -207,7 +206,7 @@ def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:
     """The rules that concern this one, in their order."""
     if not case.watched:
         return UNWATCHED_RULES
-    return SERVICE_RULES if isinstance(case.agent, ServiceSpec) else AGENT_RULES
+    return AGENT_RULES if case.agent.has_screen else SERVICE_RULES
 
 
 def _sighted(case: Case) -> str:
@@ -217,7 +216,7 @@ def _sighted(case: Case) -> str:
         return "not running"
     if pane.dead:
         return pane.ending
-    if isinstance(case.agent, ServiceSpec):
+    if not case.agent.has_screen:
         return "its process runs"
     if not case.memory.state:
         return "its screen has not been read yet"

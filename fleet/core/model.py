@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.core.outline import WATCHDOG, Member, Outline
+from fleet.core.outline import WATCHDOG, Listed, Outline
 
 Delivery = Literal["arg", "ping", "exec"]
 MessageDelivery = Literal["keys", "server"]
 Treat = Literal["blank-before", "blank-after", "when-idle", "refuse"]
 TextWay = Literal["keys", "argument", "both"]
-Kind = Literal["loop", "persistent", "task"]
+Kind = Literal["loop", "persistent", "task", "service"]
 Watch = Literal["none", "heal", "heal+stall"]
 
 # What a profile may name: parts of a screen, and the expressions that tell them apart. What stands behind
@@ -133,6 +133,9 @@ class Backend:
         return dict(self.screen).get("folded", "")
 
 
+SCREENLESS = Backend(name="", bin="")  # of a service: nothing to read, nothing to type
+
+
 @dataclass(frozen=True, slots=True)
 class Wake:
     """A periodic nudge, typed from a file."""
@@ -142,15 +145,19 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSpec:
-    """One agent after inheritance. `backend` is the name of a Backend in Fleet.backends."""
+class Member:
+    """An agent or a service, after inheritance: it has a session, and is started, watched and stopped.
+
+    An agent is a CLI that is read and typed to. A service is a command without a screen, kept alive.
+    """
 
     name: str
     session: str
     kind: Kind
-    backend: str
+    backend: str  # the name of a Backend in Fleet.backends; empty for a service
     dir: str
     watch: Watch
+    command: str = ""  # the shell command of a service; empty for an agent
     model: str = ""
     role: str = ""
     resume: bool = True
@@ -167,20 +174,25 @@ class AgentSpec:
     clone: str = ""
     model_pinned: bool = False  # the model was given for this invocation only, and beats the phase's
 
+    @property
+    def is_service(self) -> bool:
+        """Is it a command, and not an agent?"""
+        return self.kind == "service"
 
-@dataclass(frozen=True, slots=True)
-class ServiceSpec:
-    """A helper process that is not an agent: a command in a session, kept alive."""
+    @property
+    def has_screen(self) -> bool:
+        """Is there anything to read, and anybody to type to?"""
+        return self.kind != "service"
 
-    name: str
-    session: str
-    command: str
-    dir: str
-    watch: Watch = "heal"
-    enabled: bool = True
-    env: tuple[tuple[str, str], ...] = ()
-    env_pass: tuple[str, ...] = ()
-    env_file: str = ""
+    @property
+    def is_loop(self) -> bool:
+        """Is it governed by the phase machine?"""
+        return self.kind == "loop"
+
+    @property
+    def is_task(self) -> bool:
+        """Does it run once, and is it done then?"""
+        return self.kind == "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,32 +323,39 @@ class Fleet:
     project_id: str  # stamped on every session: hash of real config path and prefix
     watchdog: WatchdogSpec = field(default_factory=WatchdogSpec)
     backends: tuple[Backend, ...] = ()
-    agents: tuple[AgentSpec, ...] = ()
-    services: tuple[ServiceSpec, ...] = ()
+    members: tuple[Member, ...] = ()  # whoever has a session: agents, then services
     loop: Loop | None = None
     notify: tuple[Notify, ...] = ()
     prices: tuple[Price, ...] = ()
     warnings: tuple[str, ...] = ()  # file:line: key: text, for everything that is odd but not wrong
+    # The two parts of `members`. They are kept, because they are read for every member at every tick.
+    agents: tuple[Member, ...] = field(init=False, repr=False, compare=False)
+    services: tuple[Member, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def members(self) -> tuple[AgentSpec | ServiceSpec, ...]:
-        """Everybody who has a session: agents, then services."""
-        return (*self.agents, *self.services)
+    def __post_init__(self) -> None:
+        """Part the members, and put them in their order."""
+        agents = tuple(m for m in self.members if not m.is_service)
+        services = tuple(m for m in self.members if m.is_service)
+        object.__setattr__(self, "agents", agents)
+        object.__setattr__(self, "services", services)
+        object.__setattr__(self, "members", (*agents, *services))
 
-    def agent(self, name: str) -> AgentSpec | None:
+    def member(self, name: str) -> Member | None:
+        """The agent or service of that name, or nothing."""
+        return next((m for m in self.members if m.name == name), None)
+
+    def agent(self, name: str) -> Member | None:
         """The agent of that name, or nothing."""
         return next((a for a in self.agents if a.name == name), None)
 
-    def service(self, name: str) -> ServiceSpec | None:
-        """The service of that name, or nothing."""
-        return next((s for s in self.services if s.name == name), None)
-
-    def backend_of(self, agent: AgentSpec) -> Backend:
-        """The backend an agent declares; the loader has checked that it exists."""
+    def backend_of(self, member: Member) -> Backend:
+        """The backend a member declares; the loader has checked that it exists."""
+        if member.is_service:
+            return SCREENLESS
         for backend in self.backends:
-            if backend.name == agent.backend:
+            if backend.name == member.backend:
                 return backend
-        raise LookupError(f"{agent.name} names no backend of this fleet: {agent.backend}")
+        raise LookupError(f"{member.name} names no backend of this fleet: {member.backend}")
 
     @property
     def watchdog_session(self) -> str:
@@ -354,11 +373,13 @@ class Fleet:
             project_id=self.project_id,
             watchdog_session=self.watchdog_session,
             signal_interval=self.watchdog.signal_interval,
-            agents=tuple(
-                Member(a.name, a.session, a.kind, a.watch, a.enabled, a.role, a.backend, a.model)
-                for a in self.agents
-            ),
-            services=tuple(Member(s.name, s.session, "service", s.watch, s.enabled) for s in self.services),
+            agents=tuple(map(_listed, self.agents)),
+            services=tuple(map(_listed, self.services)),
             state_file=self.loop.state_file if self.loop else "",
             phases=tuple(p.id for p in self.loop.phases) if self.loop else (),
         )
+
+
+def _listed(member: Member) -> Listed:
+    m = member
+    return Listed(m.name, m.session, m.kind, m.watch, m.enabled, m.role, m.backend, m.model)

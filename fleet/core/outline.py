@@ -12,8 +12,8 @@ WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """An agent or a service as it was declared."""
+class Listed:
+    """An agent or a service of the file, as `status` lists it."""
 
     name: str
     session: str
@@ -36,12 +36,12 @@ class Outline:
     project_id: str
     watchdog_session: str
     signal_interval: float
-    agents: tuple[Member, ...] = ()
-    services: tuple[Member, ...] = ()
+    agents: tuple[Listed, ...] = ()
+    services: tuple[Listed, ...] = ()
     state_file: str = ""  # of the loop; empty when there is none
     phases: tuple[str, ...] = ()
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[Listed, ...]:
         """Agents, then services."""
         return (*self.agents, *self.services)

@@ -13,7 +13,6 @@ from fleet.core.case import Case
 from fleet.core.decision import Note
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Message, Run
-from fleet.core.model import AgentSpec, ServiceSpec
 from fleet.core.moment import NEVER, UNNAMED, Steady, Wall
 from fleet.core.seen import PaneView, Reading, ScreenState
 from fleet.core.state import Detail
@@ -223,7 +222,7 @@ def _last_typed(memory: AgentMemory) -> Steady:
 def _note_ready(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
     if memory.ready or case.now.since(memory.alive_since) < SETTLED_S:
         return memory
-    if isinstance(case.agent, ServiceSpec):
+    if not case.agent.has_screen:
         ready = case.now.since(memory.alive_since) >= SERVICE_READY_S
     else:
         ready = memory.state in READY_STATES or case.seen.working is not None
@@ -288,9 +287,8 @@ def _began(memory: AgentMemory, run: str, case: Case) -> float:
 
 def _has_finished(case: Case, pane: PaneView | None) -> bool:
     """A task whose work is done; one that a person took down is not."""
-    task = isinstance(case.agent, AgentSpec) and case.agent.kind == "task"
     clean = pane is not None and pane.exit_code == 0 and pane.exit_signal is None
-    return task and clean and case.memory.stopping is None and case.seen.wish.want is Want.UP
+    return case.agent.is_task and clean and case.memory.stopping is None and case.seen.wish.want is Want.UP
 
 
 def _how(pane: PaneView | None) -> str:

@@ -12,7 +12,7 @@ from fleet.core.case import AgentSeen
 from fleet.core.decide import Ruling
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory
-from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.model import Member
 from fleet.core.moment import Wall
 from fleet.core.state import Detail, State
 
@@ -61,7 +61,7 @@ def state_of(seen: AgentSeen, detail: Detail, memory: AgentMemory) -> State:
 
 
 def row(
-    spec: AgentSpec | ServiceSpec,
+    member: Member,
     seen: AgentSeen,
     memory: AgentMemory,
     shown: Ruling,
@@ -69,7 +69,6 @@ def row(
 ) -> Row:
     """The row of one agent or service after it was judged."""
     detail = shown.detail
-    agent = spec if isinstance(spec, AgentSpec) else None
     run = memory.run
     live = seen.pane is not None and not seen.pane.dead
     told = run if live else None  # what was started says more than what is declared
@@ -79,15 +78,15 @@ def row(
     elif until is None and detail is Detail.WAITING:
         until = memory.marker
     return Row(
-        name=spec.name,
-        kind=agent.kind if agent else "service",
-        role=agent.role if agent else "",
-        backend=(told and told.backend) or agent.backend if agent else "",
-        model=(told and told.model) or agent.model if agent else "",
-        watch=spec.watch,
-        enabled=spec.enabled,
+        name=member.name,
+        kind=member.kind,
+        role=member.role,
+        backend=(told and told.backend) or member.backend,
+        model=(told and told.model) or member.model,
+        watch=member.watch,
+        enabled=member.enabled,
         desired=str(seen.wish.want or ""),
-        session=spec.session,
+        session=member.session,
         state=str(state_of(seen, detail, memory)),
         detail=str(detail),
         reason=shown.reason,
@@ -98,7 +97,7 @@ def row(
         drift=drift,
         phase=run.made_for.phase if run and live else "",
         rule=shown.rule,
-        account=agent.account if agent else "",
+        account=member.account,
         messages=len(memory.outbox),
     )
 

@@ -15,7 +15,7 @@ from fleet.core.decide import AgentDecision
 from fleet.core.decision import Note
 from fleet.core.fleet_memory import after_heal
 from fleet.core.memory import AgentMemory, MadeFor, Message
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import Moment
 from fleet.core.result import Result
 from fleet.core.rules.heal import BAD_ID_TRIES
@@ -28,7 +28,7 @@ from fleet.world.ages import Ages
 from fleet.world.board import Board
 from fleet.world.perform import Order, Performer
 from fleet.world.records import Records
-from fleet.world.sense import Senses, Spec
+from fleet.world.sense import Senses
 from fleet.world.trouble import Trouble
 from fleet.world.world import House
 
@@ -37,7 +37,7 @@ TAIL_OF = 400  # characters of a long text in which its end is found
 WHOLE = 4000  # characters of a text that is known whole: then a person's words before it are seen as theirs
 NOT_TRIED = Result(Outcome.REFUSED, "not tried")
 
-Deed = tuple[Spec, Action]
+Deed = tuple[Member, Action]
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Executor:
     tick: Callable[[], int]
     by_person: bool = False  # a verb acts, with its caller's environment
 
-    def carry_out(self, fleet: Fleet, todo: Iterable[Spec], now: Moment) -> None:
+    def carry_out(self, fleet: Fleet, todo: Iterable[Member], now: Moment) -> None:
         """Everything that was decided for these."""
         if self._too_late(now):
             self.mind.wake(spec.name for spec in todo)
@@ -74,7 +74,7 @@ class Executor:
 
     # --- keeping ------------------------------------------------------------------------------------
 
-    def _kept(self, spec: Spec, decision: AgentDecision, now: Moment) -> bool:
+    def _kept(self, spec: Member, decision: AgentDecision, now: Moment) -> bool:
         """Messages, memory, notes, in this order. A message that memory forgot is found under its id."""
         case, old = self.mind.cases[spec.name], self.mind.memories[spec.name]
         if case.leased:  # its memory belongs to the verb that is at work on it
@@ -116,7 +116,7 @@ class Executor:
             now=shown.detail,
         )
 
-    def _take_back(self, spec: Spec) -> None:
+    def _take_back(self, spec: Member) -> None:
         before, after = self.mind.cases[spec.name].memory, self.mind.memories[spec.name]
         acted = bool(self.mind.decided[spec.name].effects)
         self.mind.memories[spec.name] = take_back(before, after, acted=acted)
@@ -155,7 +155,7 @@ class Executor:
         """Was this process stopped since the look? What the operator wants may be the opposite by now."""
         return self.ages.now().since(now.steady) > OLD_S
 
-    def _in_time(self, deeds: Sequence[tuple[Spec, object]], now: Moment) -> bool:
+    def _in_time(self, deeds: Sequence[tuple[Member, object]], now: Moment) -> bool:
         if not self._too_late(now):
             return True
         for spec, _ in deeds:
@@ -163,14 +163,14 @@ class Executor:
             self.mind.wakes[spec.name] = AT_ONCE
         return False
 
-    def _end(self, ends: Sequence[tuple[Spec, Signal | Remove]], now: Moment) -> None:
+    def _end(self, ends: Sequence[tuple[Member, Signal | Remove]], now: Moment) -> None:
         if not self._in_time(ends, now):
             return
         results = self.performer.end([act for _, act in ends])
         for (spec, act), done in zip(ends, results, strict=True):
             self._settle(spec, act, done, now)
 
-    def _act(self, spec: Spec, act: Action, now: Moment) -> None:
+    def _act(self, spec: Member, act: Action, now: Moment) -> None:
         if not self._in_time([(spec, act)], now):
             return
         message: Message | None = None
@@ -181,7 +181,7 @@ class Executor:
             self.senses.learned(spec.name)
         self._settle(spec, act, done, now)
 
-    def _start(self, fleet: Fleet, starts: Sequence[tuple[Spec, Start]], now: Moment) -> None:
+    def _start(self, fleet: Fleet, starts: Sequence[tuple[Member, Start]], now: Moment) -> None:
         if not self._in_time(starts, now):
             return
         orders = [self._order(spec, act) for spec, act in starts]
@@ -193,14 +193,14 @@ class Executor:
     def _is_wanted(self, name: str) -> bool:
         return self.house.desired.load().wants_up(name)
 
-    def _order(self, spec: Spec, act: Start) -> Order:
-        phase = self.mind.loop.phase if isinstance(spec, AgentSpec) and spec.kind == "loop" else ""
+    def _order(self, spec: Member, act: Start) -> Order:
+        phase = self.mind.loop.phase if spec.is_loop else ""
         memory = self.mind.memories[spec.name]
         made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.run)
         resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
         return Order(spec, act.cause, act.replace, resume, made_for, act.planned, by_person=self.by_person)
 
-    def _settle(self, spec: Spec, act: Action, done: Result, now: Moment) -> None:
+    def _settle(self, spec: Member, act: Action, done: Result, now: Moment) -> None:
         """How it went is remembered, and the next look at this pane is a real one."""
         after = settle(self.mind.memories[spec.name], act, done, now)
         self.mind.memories[spec.name] = after.memory

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fleet.core.case import Case, LoopState
 from fleet.core.decide import AgentDecision
 from fleet.core.memory import AgentMemory, FleetMemory
+from fleet.core.model import Member
 from fleet.core.moment import Moment, Steady
-from fleet.world.sense import Spec
 
 AT_ONCE = Steady(0.0)
 NOT_BY_ITSELF = Steady(1e15)  # only something that happens makes it due
@@ -26,7 +26,7 @@ class Mind:
     wakes: dict[str, Steady] = field(default_factory=dict)  # when each is due, on the steady clock
     loop: LoopState = field(default_factory=LoopState)
 
-    def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
+    def due(self, specs: Iterable[Member], now: Moment) -> frozenset[str]:
         """Whose time has come."""
         wakes, steady = self.wakes, now.steady
         return frozenset([s.name for s in specs if wakes.get(s.name, AT_ONCE) <= steady])

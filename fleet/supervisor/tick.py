@@ -24,7 +24,7 @@ from fleet.core.desired import Desired, Want
 from fleet.core.fleet_memory import forgiven, with_server
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
-from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
 from fleet.core.words import FINAL, EventType
 from fleet.supervisor.act import Executor
@@ -38,7 +38,7 @@ from fleet.world.phasebook import PhaseBook, standing
 from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Reloader, Settled
-from fleet.world.sense import Look, Senses, Spec
+from fleet.world.sense import Look, Senses
 from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
 
@@ -46,7 +46,6 @@ STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.1
 DEATH_S = 2.0  # how long tmux is asked about a death that is known
-NO_BACKEND = Backend("", "")
 DIRECTORIES = ("agents", "runs", "signals", "outbox")
 
 
@@ -245,7 +244,7 @@ class Supervisor:
             seen[name] = replace(seen[name], unwanted=tuple(ids))
         return replace(look, seen=seen, changed=look.changed | unwanted.keys())
 
-    def _learn_runs(self, specs: Iterable[Spec]) -> set[str]:
+    def _learn_runs(self, specs: Iterable[Member]) -> set[str]:
         """An agent without a pane may have been started by a verb, and be gone again: its record stays.
 
         Returns the names of those of whom that is news.
@@ -263,7 +262,7 @@ class Supervisor:
 
     # --- deciding -----------------------------------------------------------------------------------
 
-    def _decide(self, fleet: Fleet, desired: Desired, look: Look, now: Moment) -> list[Spec]:
+    def _decide(self, fleet: Fleet, desired: Desired, look: Look, now: Moment) -> list[Member]:
         """The fleet's own memory, the loop, then each agent that is due or has changed; returns those."""
         before = self.mind.fleet
         self.mind.fleet = forgiven(before, desired)
@@ -300,7 +299,7 @@ class Supervisor:
                 self.trouble.fault(f"deciding on {name}", fault)
             return decision
 
-    def _with_run(self, spec: Spec, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
+    def _with_run(self, spec: Member, seen: AgentSeen, memory: AgentMemory) -> AgentMemory:
         """The record of the run that is there, read once a run."""
         pane = seen.pane
         if pane is None or (memory.run is not None and memory.run.id == pane.ref.run):
@@ -313,20 +312,17 @@ class Supervisor:
     def _case(
         self,
         fleet: Fleet,
-        spec: Spec,
+        spec: Member,
         memory: AgentMemory,
         seen: AgentSeen,
         now: Moment,
         looked: Steady,
         heals: tuple[Steady, ...],
     ) -> Case:
-        agent = spec if isinstance(spec, AgentSpec) else None
-        until, by, place = (
-            self._account(fleet, agent, now) if agent is not None and agent.account else (UNNAMED, "", 0)
-        )
+        until, by, place = self._account(fleet, spec, now) if spec.account else (UNNAMED, "", 0)
         return Case(
             agent=spec,
-            backend=fleet.backend_of(agent) if agent else NO_BACKEND,
+            backend=fleet.backend_of(spec),
             watchdog=fleet.watchdog,
             memory=memory,
             seen=seen,
@@ -343,7 +339,7 @@ class Supervisor:
             seen_nudge=fleet.loop.done_nudge if fleet.loop else False,
         )
 
-    def _account(self, fleet: Fleet, agent: AgentSpec, now: Moment) -> tuple[Wall, str, int]:
+    def _account(self, fleet: Fleet, agent: Member, now: Moment) -> tuple[Wall, str, int]:
         """Until when this account is limited, who found out, and this agent's place in the queue after it."""
         mates = [a for a in fleet.agents if a.account == agent.account]
         until, by = UNNAMED, ""
@@ -364,13 +360,13 @@ class Supervisor:
             return
         if look.blind:
             return
-        alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
+        alive = [a.name for a in fleet.agents if a.is_loop and a.session in look.alive]
         plan = self.loop.turn(fleet, alive=alive)
         self.loop_plan = plan
         state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
         if state != self.mind.loop:
             self.mind.loop = state
-            self.mind.wake(a.name for a in fleet.agents if a.kind == "loop")
+            self.mind.wake(a.name for a in fleet.agents if a.is_loop)
         if plan.pings:
             self._take_in()
         if plan.task is not None:
@@ -389,7 +385,7 @@ class Supervisor:
 
     # --- acting -------------------------------------------------------------------------------------
 
-    def _act(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+    def _act(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
         """Carry the decisions out, then what is done for all of them together."""
         guard = self.trouble.guard
         if self._fleet_changed:
@@ -438,7 +434,7 @@ class Supervisor:
 
     # --- showing ------------------------------------------------------------------------------------
 
-    def _show(self, fleet: Fleet, todo: Iterable[Spec], look: Look, now: Moment) -> None:
+    def _show(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
         """Rows for the verbs that show something, and the heartbeat."""
         self._post(fleet, todo, look)
         words = (self.trouble.now, self.config.problem, self.loop_plan, self._strangers(), self._flooded())
@@ -446,7 +442,7 @@ class Supervisor:
             self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
-    def _post(self, fleet: Fleet, todo: Iterable[Spec], look: Look) -> None:
+    def _post(self, fleet: Fleet, todo: Iterable[Member], look: Look) -> None:
         memories, decided = self.mind.memories, self.mind.decided
         for spec in todo:
             self.board.post(fleet, spec, look.seen[spec.name], memories[spec.name], decided[spec.name])

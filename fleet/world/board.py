@@ -16,19 +16,16 @@ from fleet.core.codec import all_fields, to_plain
 from fleet.core.decide import AgentDecision
 from fleet.core.loop import LoopPlan
 from fleet.core.memory import AgentMemory
-from fleet.core.model import Fleet, ServiceSpec
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, Steady
 from fleet.core.views import Row, problem, row
-from fleet.world.perform import fingerprint
+from fleet.world.perform import drift_between, fingerprint
 from fleet.world.ports import FileStat
-from fleet.world.sense import Spec
 from fleet.world.world import House, World
 
 EVERY_S = 1.0  # reasons that only count seconds are not worth more
 ALIVE_S = 60.0  # an unchanged board is written again this often
 BUNDLES = 100
-AGENT_FACTS = ("model", "backend", "dir", "env", "bin", "flags", "role")
-SERVICE_FACTS = ("command", "dir", "env")
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -56,7 +53,7 @@ class Board:
         self.rows: dict[str, Row] = {}
 
     def post(
-        self, fleet: Fleet, spec: Spec, seen: AgentSeen, memory: AgentMemory, decision: AgentDecision
+        self, fleet: Fleet, spec: Member, seen: AgentSeen, memory: AgentMemory, decision: AgentDecision
     ) -> None:
         """Put up one row."""
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
@@ -127,11 +124,11 @@ class Board:
             return known
         return Line(shown, _json(all_fields(shown)), problem(shown))
 
-    def bundle(self, tick: int, spec: Spec, case: Case, decision: AgentDecision) -> None:
+    def bundle(self, tick: int, spec: Member, case: Case, decision: AgentDecision) -> None:
         """The case behind an action, so that any surprise can be decided again at leisure."""
         body = {
             "case": to_plain(case),
-            "kind": "service" if isinstance(spec, ServiceSpec) else "agent",
+            "kind": "service" if spec.is_service else "agent",
             "rule": decision.shown.rule,
             "reason": decision.shown.reason,
             "action": " ".join(type(effect).__name__ for effect in decision.effects),
@@ -140,19 +137,15 @@ class Board:
         path = self._house.path(f"bundles/{tick % BUNDLES:03d}-{spec.name}.json")
         self._world.disk.write(path, json.dumps(body).encode(), sync=False)
 
-    def _drift(self, fleet: Fleet, spec: Spec, memory: AgentMemory) -> tuple[str, ...]:
+    def _drift(self, fleet: Fleet, spec: Member, memory: AgentMemory) -> tuple[str, ...]:
         """What it still runs that the file no longer says."""
         run = memory.run
         if run is None or not run.print:
             return ()
         here = self._print(fleet, spec)
-        if run.print == here:
-            return ()
-        names = SERVICE_FACTS if isinstance(spec, ServiceSpec) else AGENT_FACTS
-        pairs = zip(names, json.loads(run.print), json.loads(here), strict=False)
-        return tuple(name for name, then, now in pairs if then != now)
+        return () if run.print == here else drift_between(run.print, here)
 
-    def _print(self, fleet: Fleet, spec: Spec) -> str:
+    def _print(self, fleet: Fleet, spec: Member) -> str:
         if self._prints[0] is not fleet:
             self._prints = (fleet, {})
         known = self._prints[1]

@@ -24,7 +24,7 @@ if __name__ == "__main__":  # started by path, with -P: our neighbours must not 
     if _HOME not in sys.path:  # where pip installed us it is, in its place after the standard library
         sys.path.insert(0, _HOME)
 
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.journal.locks import alone
 from fleet.world.git import ENV, SAFE
 from fleet.world.jobs import child_env
@@ -43,7 +43,7 @@ class CloneError(Exception):
     """A clone could not be made; the text says why."""
 
 
-def clone_command(fleet: Fleet, agent: AgentSpec) -> list[str]:
+def clone_command(fleet: Fleet, agent: Member) -> list[str]:
     """The child that makes an agent's directory."""
     script = os.path.abspath(__file__)
     return [sys.executable, "-P", script, agent.clone, agent.dir, f"{fleet.log_dir}/repos"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, mailbox, reports, wanted
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Limit, Run
-from fleet.core.model import AgentSpec, Backend
+from fleet.core.model import Backend, Member
 from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
@@ -64,7 +64,7 @@ class Ears:
         self._ears: dict[str, _Ear] = {}
         self.learned: dict[str, str] = {}  # conversations that became known, until they are put on record
 
-    def hear(self, agent: AgentSpec, backend: Backend, run: Run | None, tree: tuple[Proc, ...]) -> Heard:
+    def hear(self, agent: Member, backend: Backend, run: Run | None, tree: tuple[Proc, ...]) -> Heard:
         """Read what is new, and sum up what is known."""
         if run is None or not reports(backend):
             return NOTHING
@@ -126,7 +126,7 @@ class Ears:
         return [f"an agent's server is not spoken to: {fault}; its messages are typed" for fault in faults]
 
     def _listen(
-        self, agent: AgentSpec, ear: _Ear, backend: Backend, facts: Facts, source: Source
+        self, agent: Member, ear: _Ear, backend: Backend, facts: Facts, source: Source
     ) -> list[Report]:
         said: list[Report] = []
         faults: list[str] = []

@@ -15,9 +15,10 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fleet.core.foreign import as_object
-from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.model import Backend, Fleet, Member
 from fleet.world import descriptors
 from fleet.world.clone import clone_command
 from fleet.world.env import BASE_NAMES, NAME, pick, unwanted
@@ -62,112 +63,100 @@ done"""
 def server_env(fleet: Fleet, environ: Mapping[str, str]) -> dict[str, str]:
     """The union of what the members of the fleet may see: what the watchdog holds and hands out."""
     passed = [b.env_pass for b in fleet.backends]
-    passed += [a.env_pass for a in fleet.agents] + [s.env_pass for s in fleet.services]
+    passed += [member.env_pass for member in fleet.members]
     passed += [(n.url_env,) for n in fleet.notify if n.url_env]
     return pick(environ, (*BASE_NAMES, *(name for names in passed for name in names)))
 
 
-def agent_env(agent: AgentSpec, backend: Backend, environ: Mapping[str, str]) -> dict[str, str]:
-    """One agent's share of an environment."""
-    return pick(environ, (*BASE_NAMES, *backend.env_pass, *agent.env_pass))
+def env_of(fleet: Fleet, member: Member, environ: Mapping[str, str]) -> dict[str, str]:
+    """One member's share of an environment: a pane is given its own and no other's."""
+    return pick(environ, (*BASE_NAMES, *fleet.backend_of(member).env_pass, *member.env_pass))
 
 
-def service_env(service: ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
-    """One service's share of an environment."""
-    return pick(environ, (*BASE_NAMES, *service.env_pass))
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What one start of an agent is given beside its declaration. A service is given nothing."""
+
+    model: str = ""
+    kickoff_file: str = ""
+    kickoff_bytes: int = 0
+    points: bool = False  # the kickoff cannot be an argument: the agent is told where it stands
+    resume_id: str = ""  # the conversation that goes on
+    session_id: str = ""  # or the one that begins, where we choose its id
+    settings_file: str = ""
+    signals_dir: str = ""
+    notify: str = ""  # the program that the CLI runs after each turn
+    port: int = 0  # of its own server
+    key_file: str = ""  # and the file of that server's password
 
 
 def compose(
     fleet: Fleet,
-    agent: AgentSpec,
-    backend: Backend,
+    member: Member,
+    kit: Kit,
     *,
     run: str,
-    model: str,
-    kickoff_file: str,
-    kickoff_bytes: int,
-    points: bool = False,
-    resume_id: str = "",
-    session_id: str = "",
-    settings_file: str = "",
-    signals_dir: str = "",
     held: Collection[str],
-    notify: str = "",
-    port: int = 0,
-    key_file: str = "",
     server_names: frozenset[str],
 ) -> str:
-    """The launch script of one agent."""
+    """The launch script of one agent or service."""
+    backend = fleet.backend_of(member)
+    return _script(
+        fleet,
+        name=member.name,
+        session=member.session,
+        run=run,
+        env={**dict(backend.env), **_model_env(backend, member, kit.model)},
+        own_env=dict(member.env),
+        env_file=member.env_file,
+        held=held,
+        passed=(*backend.env_pass, *member.env_pass),
+        directory=member.dir,
+        clone=_clone(fleet, member),
+        preamble=backend.preamble,
+        signals_dir=kit.signals_dir,
+        server_names=server_names,
+        command=_agent_command(member, backend, kit) if member.has_screen else _shell(member.command),
+        key=(backend.server_key_env, kit.key_file) if kit.key_file else None,
+    )
+
+
+def _agent_command(agent: Member, backend: Backend, kit: Kit) -> str:
+    """The line by which the script becomes the CLI."""
     slots = {
         "bin": backend.bin,
         "server": backend.server,
         "dir": agent.dir,
-        "kickoff": kickoff_file,
+        "kickoff": kit.kickoff_file,
         "session": agent.session,
-        "model": model,
-        "id": resume_id or session_id,
-        "file": settings_file,
-        "port": str(port or ""),
-        "notify": notify,
+        "model": kit.model,
+        "id": kit.resume_id or kit.session_id,
+        "file": kit.settings_file,
+        "port": str(kit.port or ""),
+        "notify": kit.notify,
     }
-    flags = _flags(backend, slots, resumes=bool(resume_id))
     if backend.prompt_delivery == "exec":
-        command = f"exec sh -c {quote(' '.join(filter(None, (fill(backend.bin, slots), backend.flags))))}"
-    elif backend.prompt_delivery == "ping" and backend.attach:
-        command = " ".join(filter(None, ("exec", fill(backend.attach, slots), backend.flags)))
-    else:
-        said = backend.prompt_delivery == "arg"
-        kickoff = _kickoff(kickoff_file, kickoff_bytes, points=points) if said else ""
-        mark = quote(backend.prompt_mark) if backend.prompt_mark and kickoff else ""
-        argument = '"$_ao_kickoff"' if kickoff else ""
-        command = " ".join(filter(None, (f"{kickoff}exec", quote(backend.bin), *flags, mark, argument)))
-    env = {**dict(backend.env), **_model_env(backend, agent, model)}
-    return _script(
-        fleet,
-        name=agent.name,
-        session=agent.session,
-        run=run,
-        env=env,
-        own_env=dict(agent.env),
-        env_file=agent.env_file,
-        held=held,
-        passed=(*backend.env_pass, *agent.env_pass),
-        directory=agent.dir,
-        clone=_clone(fleet, agent),
-        preamble=backend.preamble,
-        signals_dir=signals_dir,
-        server_names=server_names,
-        command=command,
-        key=(backend.server_key_env, key_file) if key_file else None,
-    )
+        return _shell(" ".join(filter(None, (fill(backend.bin, slots), backend.flags))))
+    if backend.prompt_delivery == "ping" and backend.attach:
+        return " ".join(filter(None, ("exec", fill(backend.attach, slots), backend.flags)))
+    flags = _flags(backend, slots, resumes=bool(kit.resume_id))
+    kickoff = _kickoff(kit) if backend.prompt_delivery == "arg" else ""
+    mark = quote(backend.prompt_mark) if backend.prompt_mark and kickoff else ""
+    argument = '"$_ao_kickoff"' if kickoff else ""
+    return " ".join(filter(None, (f"{kickoff}exec", quote(backend.bin), *flags, mark, argument)))
 
 
-def _clone(fleet: Fleet, agent: AgentSpec) -> str:
+def _shell(command: str) -> str:
+    """The line by which the script becomes the user's own shell command."""
+    return f"exec sh -c {quote(command)}"
+
+
+def _clone(fleet: Fleet, agent: Member) -> str:
     """`up` clones before it starts anybody; a start without it makes the clone here, where nobody waits."""
     if not agent.clone:
         return ""
     command = " ".join(quote(word) for word in clone_command(fleet, agent))
     return f"[ -e {quote(agent.dir)} ] || {command} || exit 72"
-
-
-def compose_service(
-    fleet: Fleet, service: ServiceSpec, *, run: str, held: Collection[str], server_names: frozenset[str]
-) -> str:
-    """The launch script of a service: its command is the user's shell."""
-    return _script(
-        fleet,
-        name=service.name,
-        session=service.session,
-        run=run,
-        env={},
-        own_env=dict(service.env),
-        env_file=service.env_file,
-        held=held,
-        passed=service.env_pass,
-        directory=service.dir,
-        server_names=server_names,
-        command=f"exec sh -c {quote(service.command)}",
-    )
 
 
 def compose_watchdog(
@@ -190,7 +179,7 @@ def compose_watchdog(
     )
 
 
-def preflight(fleet: Fleet, agent: AgentSpec, environ: Mapping[str, str]) -> str:
+def preflight(fleet: Fleet, agent: Member, environ: Mapping[str, str]) -> str:
     """Why this agent can never start as the machine is now, with the fix; "" when it may."""
     backend = fleet.backend_of(agent)
     if not os.path.isdir(agent.dir) and (os.path.lexists(agent.dir) or not agent.clone):
@@ -296,11 +285,12 @@ def _flags(backend: Backend, slots: Mapping[str, str], *, resumes: bool) -> list
     return [backend.flags, *chosen] if backend.flags else chosen
 
 
-def _kickoff(path: str, size: int, *, points: bool) -> str:
+def _kickoff(kit: Kit) -> str:
     """Reads the prompt inside the shell, to the last newline; a pointer to one that cannot be an argument."""
-    if not size:
+    path = kit.kickoff_file
+    if not kit.kickoff_bytes:
         return ""
-    if points or size > ARGUMENT_CAP:
+    if kit.points or kit.kickoff_bytes > ARGUMENT_CAP:
         return f"_ao_kickoff={quote(pointer(path))}; "
     return f"_ao_kickoff=$(cat {quote(path)} && echo .); _ao_kickoff=${{_ao_kickoff%.}}; "
 
@@ -310,7 +300,7 @@ def pointer(path: str) -> str:
     return f"Read {path} and follow it."
 
 
-def _model_env(backend: Backend, agent: AgentSpec, model: str) -> dict[str, str]:
+def _model_env(backend: Backend, agent: Member, model: str) -> dict[str, str]:
     """The model inside the JSON settings that a variable of the CLI holds."""
     variable = backend.model_variable
     if not (backend.model_env and variable and model):

@@ -26,7 +26,7 @@ def needs(fleet: Fleet) -> Iterator[tuple[str, str]]:
     if fleet.loop.kickoff_template:
         yield "loop.kickoff_template", fleet.loop.kickoff_template
     for agent in fleet.agents:
-        if agent.kind == "loop":
+        if agent.is_loop:
             yield f"{agent.name}: role", os.path.join(fleet.loop.roles_dir, f"{agent.role}.md")
 
 

@@ -18,7 +18,7 @@ from fleet.core.case import LoopState
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Desired, Hold, Want
 from fleet.core.memory import MadeFor, Run
-from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.model import Fleet, Member
 from fleet.core.moment import NEVER, later
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
@@ -45,7 +45,6 @@ WATCHDOG_STOP_S = 5.0
 SERVER_STOP_S = 2.0  # it holds nothing any more
 TERMINAL_S = 2.0
 STARTING_S = 10.0  # a session of the watchdog that is younger is left to take its lock
-Spec = AgentSpec | ServiceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ class Operator:
         names = {n for n in names if n not in ours and not n.endswith(".prev")}
         return tuple(sorted(names & set(self.listing().foreign))) if names else ()
 
-    def shortage(self, specs: Sequence[Spec]) -> Shortage | None:
+    def shortage(self, specs: Sequence[Member]) -> Shortage | None:
         """Too few open files for these and all that run; a server of ours is given more if it may have it."""
         listing = self.listing()
         there = {p.ref.session for p in listing.panes} | set(listing.foreign)
@@ -248,7 +247,7 @@ class Operator:
 
     # --- starting -----------------------------------------------------------------------------------
 
-    def start(self, specs: Sequence[Spec], cause: str, *, bare: bool = False) -> dict[str, Result]:
+    def start(self, specs: Sequence[Member], cause: str, *, bare: bool = False) -> dict[str, Result]:
         """Start what does not run; what runs is left alone."""
         panes = self.panes()
         phase, why_none, over = self._phase(panes, bare=bare)
@@ -263,7 +262,7 @@ class Operator:
             if pane is not None and not pane.dead:
                 results[spec.name] = Result(Outcome.EXISTS)
                 continue
-            loop = isinstance(spec, AgentSpec) and spec.kind == "loop"
+            loop = spec.is_loop
             if loop and not phase:
                 results[spec.name] = Result(Outcome.STALE if over else Outcome.REFUSED, why_none)
                 continue
@@ -276,14 +275,14 @@ class Operator:
         made = self.performer.start(self.fleet, orders, lambda _name: True)
         return results | self._foreigners_named(made)
 
-    def without_phase(self, specs: Sequence[Spec]) -> dict[str, Result]:
+    def without_phase(self, specs: Sequence[Member]) -> dict[str, Result]:
         """Agents of the loop that no start can be for now, because it is held or complete: name to why."""
-        loop = [s.name for s in specs if isinstance(s, AgentSpec) and s.kind == "loop"]
+        loop = [s.name for s in specs if s.is_loop]
         phase, why, over = self._phase(self.panes(), bare=False) if loop else ("", "", True)
         found = Result(Outcome.STALE if over else Outcome.REFUSED, why)
         return {} if phase else dict.fromkeys(loop, found)
 
-    def foreign(self, specs: Sequence[Spec]) -> dict[str, str]:
+    def foreign(self, specs: Sequence[Member]) -> dict[str, str]:
         """Those whose session's name something else has taken: name to what, and whose it is.
 
         It is only told, so a server that does not answer, or is just ending, keeps no verb from its work.
@@ -333,7 +332,7 @@ class Operator:
             return "", "there is no [loop]", True
         book = PhaseBook(self.house.store, self.world.lock, loop.state_file)
         entry = book.read(mend=True)
-        sessions = {a.session for a in self.fleet.agents if a.kind == "loop"}
+        sessions = {a.session for a in self.fleet.agents if a.is_loop}
         running = any(s in sessions and not p.dead for s, p in panes.items())
         fresh = entry.place is None and entry.index is None and not entry.trouble
         if fresh or (entry.place is not None and starts_over(loop, bare=bare, running=running)):

@@ -18,22 +18,14 @@ from fleet.core.codec import to_plain
 from fleet.core.conversation import UNSAID, first_words, goes_on
 from fleet.core.environment import STAMP, origin, source
 from fleet.core.memory import MadeFor, Message, Run
-from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.model import Backend, Fleet, Member
 from fleet.core.result import Result
 from fleet.core.rules.outbox import tail_of
 from fleet.core.seen import PaneRef
 from fleet.core.wording import prepared
 from fleet.core.words import EventType, Outcome
 from fleet.journal.events import Begun
-from fleet.world.launch import (
-    ARGUMENT_CAP,
-    agent_env,
-    compose,
-    compose_service,
-    pointer,
-    server_env,
-    service_env,
-)
+from fleet.world.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, server_env
 from fleet.world.mail import Letter
 from fleet.world.ports import Launch, Unavailable
 from fleet.world.prompts import NoPrompt, prompt_for
@@ -44,6 +36,8 @@ from fleet.world.world import House, World
 BATCH = 20
 UNTOLD = Result(Outcome.REFUSED, "tmux did not say")
 NOTHING = MadeFor()
+# What of a declaration a running process cannot follow without a restart.
+FACTS = ("model", "backend", "dir", "env", "bin", "flags", "role", "command")
 NOT_SAID = frozenset({Outcome.STALE, Outcome.REFUSED, Outcome.IMPOSSIBLE})  # its words reached no agent
 
 
@@ -51,13 +45,22 @@ NOT_SAID = frozenset({Outcome.STALE, Outcome.REFUSED, Outcome.IMPOSSIBLE})  # it
 class Order:
     """One start: whom, why, and what it takes the place of."""
 
-    spec: AgentSpec | ServiceSpec
+    spec: Member
     cause: str
     replace: PaneRef | None = None
     resume: bool = True
     made_for: MadeFor = NOTHING
     planned: bool = True
     by_person: bool = True  # a verb starts it, with its caller's environment
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """The first words to an agent, as its run keeps them. A service is told nothing."""
+
+    typed: str = ""  # the file that holds them
+    tail: str = ""
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -152,40 +155,45 @@ class Performer:
         last = self.records.run(spec.session)
         whose = origin(last, kept.get(STAMP, ""), by_person=order.by_person)
         as_declared = last is not None and last.print == fingerprint(fleet, spec)
-        env = _share(fleet, spec, source(whose, self.world.environ, kept, as_declared=as_declared))
-        try:
-            if isinstance(spec, ServiceSpec):
-                script = compose_service(fleet, spec, run=identity, held=env, server_names=server_names)
-                run = Run(
-                    identity,
-                    spec.session,
-                    self.world.clock.wall(),
-                    print=fingerprint(fleet, spec),
-                    why=order.cause,
-                    origin=whose,
-                )
-            else:
-                why = self.world.preflight(fleet, spec, env)
-                if why:
-                    return Result(Outcome.IMPOSSIBLE, why)
-                run, script = self._agent_files(fleet, spec, order, identity, env, server_names)
-                run = replace(run, origin=whose)
-            path = self.house.path(f"launch-{spec.session}.sh")
-            self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
-            self.records.save_run(run)
-        except NoPrompt as error:
-            return Result(Outcome.IMPOSSIBLE, str(error))
+        env = env_of(fleet, spec, source(whose, self.world.environ, kept, as_declared=as_declared))
+        kit, briefing = Kit(), Briefing()
+        if spec.has_screen:
+            if why := self.world.preflight(fleet, spec, env):
+                return Result(Outcome.IMPOSSIBLE, why)
+            try:
+                kit, briefing = self._equip(fleet, spec, order, env)
+            except NoPrompt as error:
+                return Result(Outcome.IMPOSSIBLE, str(error))
+        backend = fleet.backend_of(spec)
+        run = Run(
+            identity,
+            spec.session,
+            self.world.clock.wall(),
+            backend=backend.name,
+            model=kit.model,
+            made_for=order.made_for,
+            conversation=kit.resume_id or kit.session_id,
+            resumed=bool(kit.resume_id),
+            delivery=backend.prompt_delivery,
+            kickoff=briefing.typed,
+            tail=briefing.tail,
+            print=fingerprint(fleet, spec),
+            why=order.cause,
+            server=f"http://127.0.0.1:{kit.port}" if kit.port else "",
+            told=order.made_for.phase,
+            brief=briefing.digest,
+            origin=whose,
+        )
+        script = compose(fleet, spec, kit, run=identity, held=env, server_names=server_names)
+        path = self.house.path(f"launch-{spec.session}.sh")
+        self.world.disk.write(path, script.encode("utf-8", "surrogateescape"), sync=False)
+        self.records.save_run(run)
         return Ready(order, run, Launch(spec.session, path, identity, f"{spec.session}.log", env))
 
-    def _agent_files(
-        self,
-        fleet: Fleet,
-        agent: AgentSpec,
-        order: Order,
-        identity: str,
-        held: Mapping[str, str],
-        server_names: frozenset[str],
-    ) -> tuple[Run, str]:
+    def _equip(
+        self, fleet: Fleet, agent: Member, order: Order, held: Mapping[str, str]
+    ) -> tuple[Kit, Briefing]:
+        """Choose the conversation of an agent, and write the files that its CLI reads."""
         backend = fleet.backend_of(agent)
         store = self.house.store
         known = (store.read_text(f"{agent.name}.id") or "").strip()
@@ -231,11 +239,7 @@ class Performer:
 
             program = notify(backend, signals)
         port, key = self._server(agent, backend)
-        script = compose(
-            fleet,
-            agent,
-            backend,
-            run=identity,
+        kit = Kit(
             model=model,
             kickoff_file=kickoff,
             kickoff_bytes=len(data),
@@ -247,32 +251,11 @@ class Performer:
             notify=program,
             port=port,
             key_file=key,
-            held=held,
-            server_names=server_names,
         )
-        run = Run(
-            identity,
-            agent.session,
-            self.world.clock.wall(),
-            0,
-            backend.name,
-            model,
-            order.made_for,
-            resume_id or chosen,
-            bool(resume_id),
-            backend.prompt_delivery,
-            typed,
-            tail_of(prompt[-400:]),
-            fingerprint(fleet, agent),
-            order.cause,
-            f"http://127.0.0.1:{port}" if port else "",
-            order.made_for.phase,
-            brief,
-        )
-        return run, script
+        return kit, Briefing(typed, tail_of(prompt[-400:]), brief)
 
     def _is_kept(
-        self, agent: AgentSpec, backend: Backend, conversation: str, held: Mapping[str, str]
+        self, agent: Member, backend: Backend, conversation: str, held: Mapping[str, str]
     ) -> bool:
         """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
         if not backend.session_id_flag or not backend.signals or agent.env_file or backend.preamble:
@@ -284,7 +267,7 @@ class Performer:
         tails = [source.where for source in wanted(backend, facts) if source.reach is Reach.TAIL]
         return not tails or any(self.world.disk.stat(path) is not None for path in tails)
 
-    def _server(self, agent: AgentSpec, backend: Backend) -> tuple[int, str]:
+    def _server(self, agent: Member, backend: Backend) -> tuple[int, str]:
         """A port for the run's own server and the file of its password; 0: none, or the user's own."""
         chosen = backend.server or backend.attach or backend.port_flag.split(" ")[0] in backend.flags.split()
         port = self.world.port() if backend.port_flag and not chosen else 0
@@ -456,21 +439,17 @@ class Performer:
         return Result(Outcome.DONE)
 
 
-def _share(fleet: Fleet, spec: AgentSpec | ServiceSpec, environ: Mapping[str, str]) -> dict[str, str]:
-    """What of our environment this one may see: a pane is given its own share and no other's."""
-    if isinstance(spec, ServiceSpec):
-        return service_env(spec, environ)
-    return agent_env(spec, fleet.backend_of(spec), environ)
-
-
-def fingerprint(fleet: Fleet, spec: AgentSpec | ServiceSpec) -> str:
-    """What of the declaration a running process cannot follow without a restart."""
-    if isinstance(spec, ServiceSpec):
-        facts: list[object] = [spec.command, spec.dir, spec.env]
-    else:
-        backend = fleet.backend_of(spec)
-        facts = [spec.model, spec.backend, spec.dir, spec.env, backend.bin, backend.flags, spec.role]
+def fingerprint(fleet: Fleet, member: Member) -> str:
+    """The facts of a member's declaration, to be kept with its run."""
+    m, backend = member, fleet.backend_of(member)
+    facts = (m.model, m.backend, m.dir, m.env, backend.bin, backend.flags, m.role, m.command)
     return json.dumps(to_plain(facts), separators=(",", ":"))
+
+
+def drift_between(then: str, now: str) -> tuple[str, ...]:
+    """The facts in which two fingerprints differ."""
+    pairs = zip(FACTS, json.loads(then), json.loads(now), strict=False)  # an older run may have kept fewer
+    return tuple(name for name, was, is_now in pairs if was != is_now)
 
 
 def digest(text: str) -> str:

@@ -40,12 +40,12 @@ def phase_trouble(disk: Disk, fleet: Fleet, loop: Loop, index: int) -> str:
         return ""
     phase, repo = loop.phases[index], loop.handoff.repo
     dirs = [fleet.project_dir, repo, os.path.join(repo, loop.handoff.state_subdir)]
-    dirs += [a.dir for a in fleet.agents if a.kind == "loop"]
+    dirs += [a.dir for a in fleet.agents if a.is_loop]
     if not any(_is_file(disk, os.path.join(d, phase.plan)) for d in dirs):
         return f"phase {phase.id}: plan {phase.plan} is in none of {', '.join(dict.fromkeys(dirs))}"
     try:
         for agent in fleet.agents:
-            if agent.kind == "loop":
+            if agent.is_loop:
                 prompt_for(disk, fleet, agent, phase.id)
     except NoPrompt as error:
         return str(error)

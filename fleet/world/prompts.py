@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fleet.core.kickoff import assemble, slots_for
-from fleet.core.model import AgentSpec, Fleet, Phase
+from fleet.core.model import Fleet, Member, Phase
 from fleet.world.ports import Disk
 
 CAP = 2 << 20
@@ -15,9 +15,9 @@ class NoPrompt(Exception):
     """A prompt cannot be built; the text says which file of which key is missing."""
 
 
-def prompt_for(disk: Disk, fleet: Fleet, agent: AgentSpec, phase: str) -> tuple[str, str]:
+def prompt_for(disk: Disk, fleet: Fleet, agent: Member, phase: str) -> tuple[str, str]:
     """The model and the exact prompt of this agent in this phase."""
-    if agent.kind != "loop" or fleet.loop is None:
+    if not agent.is_loop or fleet.loop is None:
         text = (
             _read(disk, agent.prompt_file, f"agent {agent.name}: prompt_file")
             if agent.prompt_file
@@ -33,7 +33,7 @@ def prompt_for(disk: Disk, fleet: Fleet, agent: AgentSpec, phase: str) -> tuple[
     return model_in(agent, now), assemble(template, role, slots_for(now, agent.role))
 
 
-def model_in(agent: AgentSpec, phase: Phase) -> str:
+def model_in(agent: Member, phase: Phase) -> str:
     """The phase may choose another model for a role, or for an agent by its name; this invocation, any."""
     if agent.model_pinned:
         return agent.model

@@ -16,7 +16,7 @@ from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.desired import Desire, Desired
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit
-from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.model import Backend, Fleet, Member
 from fleet.core.moment import LONG_AGO, NEVER, Moment, Steady, Wall
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
 from fleet.core.words import MessageState
@@ -31,12 +31,10 @@ MEASURED_S = 5.0  # an agent may well be quiet for less
 CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
 FURNITURE_S = 5.0  # and so is one that came with the agent
 LAST_WORDS = 1500
-NO_BACKEND = Backend("", "")  # of a service
 TWO_SECONDS = 2.0  # the list dates activity in whole seconds
 HEARSAY_S = 1800.0
 LAST_LINES = 10
 
-Spec = AgentSpec | ServiceSpec
 UNMEASURED = ProcView(measured=False)
 
 
@@ -166,9 +164,9 @@ class Senses:
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
 
-    def _has_news(self, fleet: Fleet, spec: Spec) -> bool:
+    def _has_news(self, fleet: Fleet, spec: Member) -> bool:
         """May a source of this one have spoken, though nothing moved on its screen?"""
-        return self.listen and isinstance(spec, AgentSpec) and reports(fleet.backend_of(spec))
+        return self.listen and reports(fleet.backend_of(spec))
 
     def learned(self, name: str) -> None:
         """The id of this conversation is on record."""
@@ -212,7 +210,7 @@ class Senses:
 
     def _capture(
         self,
-        specs: Sequence[Spec],
+        specs: Sequence[Member],
         panes: Mapping[str, PaneView],
         memories: Mapping[str, AgentMemory],
         due: frozenset[str],
@@ -221,7 +219,7 @@ class Senses:
         wanted: list[PaneRef] = []
         for spec in specs:
             pane = panes.get(spec.session)
-            if pane is None or (isinstance(spec, ServiceSpec) and not pane.dead):
+            if pane is None or not (pane.dead or spec.has_screen):
                 continue
             eye = self._eye(spec, pane)
             moved = pane is not eye.listed and not (eye.listed and eye.listed.change_key == pane.change_key)
@@ -248,7 +246,7 @@ class Senses:
                 self.forget(spec.session)
             return {}
 
-    def _eye(self, spec: Spec, pane: PaneView) -> Eye:
+    def _eye(self, spec: Member, pane: PaneView) -> Eye:
         eye = self._eyes.get(spec.session)
         if eye is None or eye.run != pane.ref.run:
             eye = self._eyes[spec.session] = Eye(run=pane.ref.run, pid=pane.ref.pid)
@@ -257,7 +255,7 @@ class Senses:
     def _see(
         self,
         fleet: Fleet,
-        spec: Spec,
+        spec: Member,
         pane: PaneView | None,
         foreign: bool,  # noqa: FBT001 - one of ten facts, all in the order of the look
         memory: AgentMemory,
@@ -275,8 +273,7 @@ class Senses:
                 eye = self._eye(spec, pane)
                 if fresh is not None:
                     eye.words = fresh.rstrip()[-LAST_WORDS:] or " "
-                    backend = NO_BACKEND if isinstance(spec, ServiceSpec) else fleet.backend_of(spec)
-                    eye.ending = ending(backend, eye.words)
+                    eye.ending = ending(fleet.backend_of(spec), eye.words)
                 words, said = eye.words, eye.ending
             left, of = self._survivors(spec, pane, memory, due=due), ""
             if left == 0 and pane is None and not memory.stopping:
@@ -285,7 +282,7 @@ class Senses:
                              wish=wish, last_words=words, ending=said, server_lost=lost)  # fmt: skip
         eye = self._eye(spec, pane)
         eye.swept = ""
-        if isinstance(spec, ServiceSpec):
+        if not spec.has_screen:
             left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
             return AgentSeen(pane=pane, survivors=left, wish=wish)
         backend = fleet.backend_of(spec)
@@ -320,7 +317,7 @@ class Senses:
 
     @staticmethod
     def _hear(
-        ears: Ears, spec: AgentSpec, backend: Backend, eye: Eye, memory: AgentMemory, now: Moment
+        ears: Ears, spec: Member, backend: Backend, eye: Eye, memory: AgentMemory, now: Moment
     ) -> None:
         run = memory.run if memory.run is not None and memory.run.id == eye.run else None
         heard = ears.hear(spec, backend, run, eye.tree)
@@ -343,7 +340,7 @@ class Senses:
         )
         return not working and now.since(eye.scanned) > 1.0
 
-    def _watch_preamble(self, fleet: Fleet, spec: Spec, eye: Eye, run: str, now: Moment) -> None:
+    def _watch_preamble(self, fleet: Fleet, spec: Member, eye: Eye, run: str, now: Moment) -> None:
         """Its own last line says that it has ended, and in which run."""
         if not eye.launched:
             with suppress(OSError, UnicodeDecodeError):
@@ -385,7 +382,9 @@ class Senses:
         eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
                             busy=busy, measured=measured)  # fmt: skip
 
-    def _survivors(self, spec: Spec, pane: PaneView | None, memory: AgentMemory, *, due: bool) -> int | None:
+    def _survivors(
+        self, spec: Member, pane: PaneView | None, memory: AgentMemory, *, due: bool
+    ) -> int | None:
         stop = memory.stopping
         if pane is not None and pane.unreaped and memory.state != ScreenState.DEAD:
             return None  # nothing is decided before its status is known, which takes a moment
@@ -436,7 +435,7 @@ class Senses:
 
 
 def _by_session(
-    specs: Sequence[Spec], panes: Sequence[PaneView], memories: Mapping[str, AgentMemory]
+    specs: Sequence[Member], panes: Sequence[PaneView], memories: Mapping[str, AgentMemory]
 ) -> dict[str, PaneView]:
     """Panes by the session they were made for. Who renamed a session moved the name, not the run."""
     named = {p.ref.session: p for p in panes}

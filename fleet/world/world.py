@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from fleet.core.desired import Hold
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.text import secret_values
 from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
@@ -46,7 +46,7 @@ class World:
     draw: Callable[[], str]  # 32 random hex digits
     holds: Callable[[Hold], bool]  # does whoever took this hold still live?
     # why an agent can never start here, with this environment; empty if it can
-    preflight: Callable[[Fleet, AgentSpec, Mapping[str, str]], str]
+    preflight: Callable[[Fleet, Member, Mapping[str, str]], str]
     host: Host | None = None  # the machine around a verb; a watchdog needs none
     environ: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""  # the host's time zone, for banners that name none

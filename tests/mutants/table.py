@@ -52,6 +52,13 @@ MUTANTS = (
         f"{SERVER}::test_nothing_is_typed_into_a_dead_pane_or_into_copy_mode",
     ),
     Mutant(
+        "heeds the reset of a service and forgets nothing",
+        "fleet/core/pardon.py",
+        "after = forget(memory, case.now.wall, window=reset)",
+        "after = forget(memory, case.now.wall, window=reset) if case.agent.has_screen else memory",
+        f"{VERBS}::test_reset_forgives_a_service_that_was_given_up",
+    ),
+    Mutant(
         "trusts a pane id of another server",
         "fleet/world/tmux_text.py",
         '        "pid": str(ref.server.pid),\n        "start_time": str(ref.server.started),\n'

@@ -12,7 +12,7 @@ from collections import Counter
 from fleet.world.world import House
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR
-from tests.sim.machine import Machine, Member
+from tests.sim.machine import Machine, SimMember
 from tests.sim.names import PHASES
 from tests.sim.oracles import FARTHEST_S, Oracles
 from tests.sim.verbs import Sent
@@ -40,7 +40,7 @@ class Liveness:
         self._dead: dict[str, float] = {}
         self._held: dict[str, float] = {}  # when its account was last limited
 
-    def over(self, member: Member) -> bool:
+    def over(self, member: SimMember) -> bool:
         """Has the loop no use for it? A task runs once, and after the last phase the loop's agents end."""
         index = self._machine.disk.text(f"{LOG_DIR}/state/phase-idx").strip()
         ended = bool(index) and int(index) >= len(PHASES)
@@ -65,7 +65,7 @@ class Liveness:
     def _lasted(self, began: float) -> float:
         return self._machine.clock.t - max(began, self._since or 0.0)
 
-    def _one(self, member: Member, *, limited: bool) -> None:
+    def _one(self, member: SimMember, *, limited: bool) -> None:
         agent, fail = member.agent, self._oracles.fail
         if agent is None or not agent.alive:
             self._must_return(member, limited=limited)
@@ -87,7 +87,7 @@ class Liveness:
         if agent.mood is Mood.LIMIT:
             self._must_resume(member, agent)
 
-    def _must_return(self, member: Member, *, limited: bool) -> None:
+    def _must_return(self, member: SimMember, *, limited: bool) -> None:
         self._dead.setdefault(member.name, self._machine.clock.t)
         lasted = self._lasted(self._dead[member.name])
         until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
@@ -97,7 +97,7 @@ class Liveness:
         if not waits and lasted > (BUDGET if self._spent else HEALED):
             self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
 
-    def _must_resume(self, member: Member, agent: SimAgent) -> None:
+    def _must_resume(self, member: SimMember, agent: SimAgent) -> None:
         wall = self._machine.clock.wall()
         # what its banner names is believed, also where the clock was set back under it since
         named = agent.banner if agent.banner - wall <= FARTHEST_S else 0.0
@@ -130,6 +130,6 @@ class Liveness:
                 self._oracles.fail("I11", f"{sent.text!r} was reported as delivered, and nobody heard it")
 
     @staticmethod
-    def _heard(member: Member) -> list[tuple[str, str]]:
+    def _heard(member: SimMember) -> list[tuple[str, str]]:
         agent = member.agent
         return member.heard + ([(agent.proc.run, t) for t in agent.received] if agent else [])

@@ -23,13 +23,15 @@ from tests.sim.script import read_script
 from tests.sim.sources import Sources
 from tests.sim.tmux import Program, SimSession, SimTmux, TmuxMachine
 
+SHELL_S = 0.05  # how long a shell takes to find out that there is no such program
+
 
 class Killed(BaseException):
     """SIGKILL: the watchdog is gone in the middle of whatever it did."""
 
 
 @dataclass
-class Member:
+class SimMember:
     """One agent as the operator thinks of it, and every life it has had."""
 
     name: str
@@ -91,10 +93,10 @@ class Machine:
         self.tmux = TmuxMachine(
             self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda s: self.wake(f"pane:{s}")
         )
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, SimMember] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
         self.condemned: set[str] = set()  # runs that a verb asked to end
-        self.missing: set[str] = set()  # agents whose program is not there right now
+        self.missing: set[str] = set()  # agents and services whose program is not there right now
         self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
         self.moods: Counter[str] = Counter()
@@ -167,6 +169,8 @@ class Machine:
         member = self.members.get(facts.agent)
         if member is None or facts.program not in PERSONAS:
             session.proc.name = session.proc.exe = facts.program or "sh"
+            if facts.agent in self.missing:  # nobody looks for a service's program before its shell does
+                self.clock.after(SHELL_S, lambda: self.table.end(session.proc, code=127))
             return StillLife(self.clock.wall())
         self.lives += 1
         if member.agent is not None:

@@ -16,7 +16,7 @@ from tests.sim.children import SimChildren
 from tests.sim.declared import CONFIG, LOG_DIR, Declared, toml
 from tests.sim.faults import Fault
 from tests.sim.loop_oracles import LoopOracles
-from tests.sim.machine import Machine, Member
+from tests.sim.machine import Machine, SimMember
 from tests.sim.names import INBOXES, PHASES
 from tests.sim.oracles import Oracles
 from tests.sim.repo import REPO
@@ -118,10 +118,10 @@ class Nemesis:
                 self.machine.tmux.close(session)
         self._save(toml(self.declared, signal=self.signal, heavy=self.heavy))
 
-    def _one(self, rng: Random) -> Member:
+    def _one(self, rng: Random) -> SimMember:
         return rng.choice(self._all())
 
-    def _all(self) -> list[Member]:
+    def _all(self) -> list[SimMember]:
         """Whom a person's verbs are about; the task at the end is the loop's to start."""
         return [m for m in self.machine.members.values() if m.kind != "task"]
 
@@ -424,7 +424,7 @@ class Nemesis:
 
     # -- the operator
 
-    def _verb(self, name: str, members: list[Member], rng: Random) -> None:
+    def _verb(self, name: str, members: list[SimMember], rng: Random) -> None:
         if members:
             self.stage.verb(name, [m.name for m in members], rng, _kill(rng))
 

@@ -17,7 +17,7 @@ from fleet.core.words import EventType, Outcome
 from fleet.journal.events import parse
 from tests.sim.agents import BUSY, PERSONAS, Mood, SimAgent
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
-from tests.sim.machine import Machine, Member
+from tests.sim.machine import Machine, SimMember
 from tests.sim.processes import SimProc
 from tests.sim.sources import conversation_file
 from tests.sim.tmux import SimSession
@@ -225,7 +225,7 @@ class Oracles:
             return
         self.fail("I46", f"{effect or 'an act'} on {who} without a cause on record")
 
-    def _may_type(self, verb: str, member: Member, agent: SimAgent, detail: str) -> None:
+    def _may_type(self, verb: str, member: SimMember, agent: SimAgent, detail: str) -> None:
         name, mood = member.name, agent.mood
         if verb == "paste" and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in detail):
             self.fail("I10", f"control characters were typed into {name}: {detail!r}")
@@ -247,7 +247,7 @@ class Oracles:
             self.fail("I7", f"{verb} {detail!r} into a screen of {name} that nobody can read")
         self.outside_window(verb, member, agent)
 
-    def outside_window(self, verb: str, member: Member, agent: SimAgent | None) -> None:
+    def outside_window(self, verb: str, member: SimMember, agent: SimAgent | None) -> None:
         """I5: nothing is done to a limited agent, or to one of its account, before the banner's instant."""
         mates = [m.agent for m in self.machine.members.values() if m.account is member.account and m.agent]
         for mate in mates:
@@ -272,7 +272,7 @@ class Oracles:
         since = min(agent.since, agent.account.known) if agent.mood is Mood.LIMIT else agent.since
         return self.excuses.jumped < since - 3600 and self.excuses.touched[agent.name] < agent.since
 
-    def _justified(self, member: Member, agent: SimAgent, what: str) -> None:
+    def _justified(self, member: SimMember, agent: SimAgent, what: str) -> None:
         """I5 I7 I16 I23 I36: a living agent is only stopped for a reason that is true."""
         mood, now, policy = agent.mood, self.machine.clock.t, self.policy
         if self.raced(member.name) or member.wish == "down" or agent.proc.run in self.machine.condemned:
@@ -346,7 +346,7 @@ class Starts:
             if not owed:
                 self._in_budget(member.name)
 
-    def _same_conversation(self, member: Member, agent: SimAgent) -> None:
+    def _same_conversation(self, member: SimMember, agent: SimAgent) -> None:
         if member.resume and member.conversation and agent.conversation != member.conversation:
             lost = PERSONAS[member.persona].transcript and not self._kept(member.conversation)
             if member.bad_boots < 2 and not member.afresh and not member.fresh and not lost:
@@ -362,7 +362,7 @@ class Starts:
         path = conversation_file(conversation)
         return path in self._machine.disk.files or path in self._machine.disk.dirs
 
-    def _wanted(self, member: Member) -> None:
+    def _wanted(self, member: SimMember) -> None:
         o, name, now = self._o, member.name, self._machine.clock.t
         if member.wish != "up":  # no excuse: what is wanted is read again under the lock that verbs wait for
             o.fail("I25", f"{name} is created although it was taken down")

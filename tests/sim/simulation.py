@@ -21,7 +21,7 @@ from fleet.config import ConfigError, parse
 from fleet.core.codec import from_plain
 from fleet.core.decide import AgentDecision
 from fleet.core.desired import NOTHING, Desired, Hold, Want
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 from fleet.core.views import Row
 from fleet.journal.locks import Held
 from fleet.journal.store import StoreError
@@ -41,7 +41,7 @@ from tests.sim.golden import Golden, WorldTrace, golden
 from tests.sim.liveness import Liveness
 from tests.sim.locks import SimLock
 from tests.sim.loop_oracles import INDEX, LoopOracles
-from tests.sim.machine import Killed, Machine, Member
+from tests.sim.machine import Killed, Machine, SimMember
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES
 from tests.sim.nemesis import Nemesis
 from tests.sim.oracles import Oracles, Policy, Violation
@@ -215,7 +215,7 @@ class Simulation:
         accounts: dict[str, Account] = {}
         for one in declared:
             shared = accounts.setdefault(one.account or one.name, Account())
-            self.machine.members[one.name] = Member(
+            self.machine.members[one.name] = SimMember(
                 one.name, one.backend, shared, watch=one.watch, resume=one.resume, kind=one.kind
             )
         self.machine.disk.dirs.update(("/", PROJECT_DIR))
@@ -282,7 +282,7 @@ class Simulation:
         """The stamp of this project."""
         return parsed(toml([Declared("a0")]), CONFIG).project_id
 
-    def _preflight(self, _fleet: Fleet, agent: AgentSpec, _environ: Mapping[str, str]) -> str:
+    def _preflight(self, _fleet: Fleet, agent: Member, _environ: Mapping[str, str]) -> str:
         return "bin is not there" if agent.name in self.machine.missing else ""
 
     def _holds(self, hold: Hold) -> bool:

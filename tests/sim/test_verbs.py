@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
 
 from tests.sim.agents import Mood
-from tests.sim.declared import Declared
+from tests.sim.declared import LOG_DIR, SERVICE, Declared
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
@@ -201,6 +202,25 @@ def test_reset_forgives_one_that_was_given_up():  # I21
     told(sim)
     assert typed.codes == [0]
     assert seen == [Mood.WORK]
+
+
+def test_reset_forgives_a_service_that_was_given_up():  # I21
+    sim = story(Declared("a"))
+    typed = Typed(sim)
+    sim.machine.missing.add(SERVICE)
+    at(sim, 600, lambda: sim.machine.missing.discard(SERVICE))
+    states = []
+
+    def look() -> None:
+        view = json.loads(sim.machine.disk.text(f"{LOG_DIR}/state/view.json"))
+        states.extend(row["state"] for row in view["services"])
+
+    at(sim, 690, look)
+    typed.at(700, f"reset {SERVICE}")
+    at(sim, 730, look)
+    told(sim)
+    assert typed.codes == [0]
+    assert states == ["FATAL", "RUNNING"]
 
 
 @pytest.mark.parametrize("watched", [True, False])

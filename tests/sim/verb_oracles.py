@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.sim.declared import LOG_DIR
-from tests.sim.machine import Machine, Member
+from tests.sim.machine import Machine, SimMember
 from tests.sim.oracles import Oracles
 from tests.sim.processes import SimProc
 
@@ -45,7 +45,7 @@ class VerbOracles:
             if self._last[name] is verb and name not in verb.contested:
                 self._one(verb, self._machine.members[name])
 
-    def _one(self, verb: Verb, member: Member) -> None:
+    def _one(self, verb: Verb, member: SimMember) -> None:
         fail, name, said = self._oracles.fail, member.name, " ".join(verb.words)
         procs = self._procs(name)
         if verb.name in STOPS:
@@ -73,7 +73,7 @@ class VerbOracles:
             if any(p.stopped for p in procs):
                 fail("I25", f"`{said}` says that {name} goes on, and a process of it stands still")
 
-    def _ended(self, member: Member) -> bool:
+    def _ended(self, member: SimMember) -> bool:
         """After the last phase there is no run to start."""
         return member.kind == "loop"
 

@@ -26,7 +26,7 @@ from fleet.config.build import Build
 from fleet.config.keys import BY_SECTION
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import Key, Type
-from fleet.core.model import AgentSpec, Fleet, ServiceSpec
+from fleet.core.model import Fleet, Member
 from fleet.supervisor.tick import Supervisor
 from fleet.world.control import ControlTmux
 from fleet.world.jobs import Jobs
@@ -260,7 +260,7 @@ def furnish(fleet: Fleet) -> None:
     write(fleet.loop.kickoff_template, "{role}|{plan}|{status}|{phase_id}\n")
 
 
-def number_of(member: AgentSpec | ServiceSpec) -> int:
+def number_of(member: Member) -> int:
     return int(member.name[1:])
 
 
@@ -278,7 +278,7 @@ def obeyed(*places: Path) -> list[str]:
     return [str(found) for place in places for found in place.rglob("pwned-*")]
 
 
-def arrived(fleet: Fleet, member: AgentSpec | ServiceSpec) -> None:
+def arrived(fleet: Fleet, member: Member) -> None:
     """The program in the pane got exactly what was declared."""
     base = Path(dict(member.env)["RECORD"])
     until(lambda: base.with_suffix(".done").exists())
@@ -289,12 +289,12 @@ def arrived(fleet: Fleet, member: AgentSpec | ServiceSpec) -> None:
     assert {k: env.get(k) for k, _ in member.env} == dict(member.env)
     assert stood == os.path.realpath(member.dir)
     assert env.get("FILED") == (member.name[1:] if member.env_file else None)
-    if isinstance(member, AgentSpec):
+    if member.has_screen:
         kickoff = f"{fleet.log_dir}/state/kickoff-{member.session}.txt"
         assert said == expected(fleet, member, kickoff)
 
 
-def expected(fleet: Fleet, agent: AgentSpec, kickoff: str) -> list[str]:
+def expected(fleet: Fleet, agent: Member, kickoff: str) -> list[str]:
     """The words of its command line, as the three kinds of backends have them."""
     phase = fleet.loop.phases[0]
     model = model_in(agent, phase) if agent.kind == "loop" else agent.model
@@ -383,7 +383,7 @@ def test_hostile_words_in_every_key_of_agents_services_backends_and_phases(make,
     fleet = config.load(str(p.config))
     furnish(fleet)
     git(str(p.root))
-    started = [m for m in fleet.members if m.enabled and (not isinstance(m, AgentSpec) or clones(m))]
+    started = [m for m in fleet.members if m.enabled and clones(m)]
 
     told = JSONDecoder().raw_decode(p.agents("up", "--no-wait", "--json", code=None))[0]["agents"]
     assert {row["name"] for row in told if row["result"] == "started"} == {m.name for m in started}, told
@@ -391,8 +391,8 @@ def test_hostile_words_in_every_key_of_agents_services_backends_and_phases(make,
         arrived(fleet, member)
     facts = p.json("status")
     models = {row["name"]: row["model"] for row in facts["agents"]}
-    assert {a.name: models[a.name] for a in started if isinstance(a, AgentSpec) and a.kind != "loop"} == {
-        a.name: a.model for a in started if isinstance(a, AgentSpec) and a.kind != "loop"
+    assert {a.name: models[a.name] for a in started if not (a.is_service or a.is_loop)} == {
+        a.name: a.model for a in started if not (a.is_service or a.is_loop)
     }
     for words in (("status",), ("explain", f"t{half}"), ("events",), ("phase", "show"), ("validate",)):
         assert presentable(p.agents(*words, code=None)), words
@@ -408,7 +408,7 @@ def test_hostile_words_in_every_key_of_agents_services_backends_and_phases(make,
     assert not obeyed(tmp_path, ENGINE, Path.cwd())
 
 
-def clones(agent: AgentSpec) -> bool:
+def clones(agent: Member) -> bool:
     """An address that nobody answers leaves only its own agent without a home."""
     return not agent.clone or agent.clone.startswith("/")
 

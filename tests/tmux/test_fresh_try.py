@@ -23,6 +23,11 @@ name = "a"
 kind = "persistent"
 backend = "tool"
 """
+SERVICE = """
+[[service]]
+name = "s"
+command = "exec {root}/tool"
+"""
 TASK = """
 [[agent]]
 name = "job"
@@ -69,6 +74,18 @@ def test_a_bare_up_forgets_a_verdict_and_tells_the_next_failure_by_its_own_reaso
     before = p.pid("a")
     os.kill(before, signal.SIGKILL)
     until(lambda: p.pid("a") not in {0, before})
+
+
+def test_reset_takes_the_verdict_on_a_service_back(make):
+    p = make()
+    p.write(SERVICE.replace("{root}", str(p.root)))
+    p.agents("up", code=1)
+    until(lambda: p.row("s")["state"] == "FATAL")
+    tool(p, "exec sleep 1000")
+    assert p.json("reset", "s") == {"ok": True, "reset": ["s"], "refused": {}}
+    until(lambda: p.row("s")["state"] == "RUNNING")
+    assert not problems(p)
+    assert [r["agent"] for r in p.events("agent.reset")] == ["s"]
 
 
 def test_a_bare_up_leaves_the_paused_paused_and_a_name_lets_it_go_on(make):

@@ -8,7 +8,7 @@ from typing import Any
 from fleet.core.case import AgentSeen, Case, LoopState, ProcView, Wish
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Limit, Message, Run
-from fleet.core.model import AgentSpec, Backend, Pattern, ServiceSpec, WatchdogSpec
+from fleet.core.model import Backend, Member, Pattern, WatchdogSpec
 from fleet.core.moment import Moment
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
 from fleet.core.words import MessageKind
@@ -23,9 +23,9 @@ BACKEND = Backend(
     "tui", "tui", process_name="tui", patterns=(Pattern("idle", "idle", "x"),), stall_idle=300.0
 )
 CONTRACT = Backend("plain", "plain", active_re="esc to interrupt")
-AGENT = AgentSpec("a", "p-a", "persistent", "tui", "/tmp", "heal+stall")
+AGENT = Member("a", "p-a", "persistent", "tui", "/tmp", "heal+stall")
 LOOP_AGENT = replace(AGENT, kind="loop", role="builder")
-SERVICE = ServiceSpec("s", "p-s", "run", "/tmp")
+SERVICE = Member("s", "p-s", "service", "", "/tmp", "heal", command="run")
 READY = AgentMemory(
     run=Run("run1", "p-a", NOW.wall - 3600, 100, "tui"),
     seen_run="run1",

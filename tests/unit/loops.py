@@ -8,7 +8,7 @@ from dataclasses import replace
 from fleet.core.decide_loop import decide_loop
 from fleet.core.done import Done
 from fleet.core.loop import GitView, LoopMemory, LoopSeen, Move, Place, StatusView, TreeView
-from fleet.core.model import AgentSpec, Backend, Fleet, Handoff, Loop, Phase, WatchdogSpec
+from fleet.core.model import Backend, Fleet, Handoff, Loop, Member, Phase, WatchdogSpec
 from fleet.world.ports import FileStat
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -16,7 +16,7 @@ NOW = 1_000_000.0
 
 
 def agent(name, kind="loop", role="", **more):
-    return AgentSpec(
+    return Member(
         name=name,
         session=f"t-{name}",
         kind=kind,
@@ -52,7 +52,7 @@ def fleet(*ids, gates=(), handoff=None, agents=None, **loop):
         project_id="0" * 16,
         watchdog=WatchdogSpec(signal_interval=30.0),
         backends=(Backend(name="demo", bin="true", prompt_delivery="exec"),),
-        agents=agents
+        members=agents
         or (
             agent("builder", role="builder"),
             agent("adversary", role="adversary"),

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.core.desired import Desire, Want
 from fleet.core.memory import AgentMemory, Run
-from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.model import Member
 from fleet.core.rules.bringup import Left, left_as_it_is, limited_until
 from fleet.core.seen import PaneView
 from tests.unit.cases import REF
@@ -64,7 +64,7 @@ PANES = {
 @pytest.mark.parametrize("name", TABLE)
 def test_a_bare_up_leaves_it(name):
     row = TABLE[name]
-    spec = AgentSpec("a", "s-a", row.kind, "demo", "/", row.watch)
+    spec = Member("a", "s-a", row.kind, "demo", "/", row.watch)
     entry = Desire(Want.UP, row.paused, row.frozen)
     memory = AgentMemory(finished=row.finished)
     run = Run("run", "s-a", 1.0)
@@ -72,14 +72,14 @@ def test_a_bare_up_leaves_it(name):
 
 
 def test_a_service_is_left_only_when_it_is_paused():
-    service = ServiceSpec("s", "s-s", "true", "/")
+    service = Member("s", "s-s", "service", "", "/", "heal", command="true")
     for paused, want in ((False, None), (True, Left.PAUSED)):
         entry = Desire(Want.UP, paused=paused)
         assert left_as_it_is(service, entry, None, None, AgentMemory(), limited=True) is want
 
 
 def test_a_pause_that_is_over_leaves_nobody():
-    spec = AgentSpec("a", "s-a", "persistent", "demo", "/", "heal")
+    spec = Member("a", "s-a", "persistent", "demo", "/", "heal")
     entry = Desire(Want.UP, paused=True, until=100.0)
     for wall, want in ((99.0, Left.PAUSED), (100.0, None)):
         assert left_as_it_is(spec, entry, None, None, AgentMemory(), limited=False, wall=wall) is want
@@ -87,7 +87,7 @@ def test_a_pause_that_is_over_leaves_nobody():
 
 def test_a_window_is_the_agents_own_or_its_accounts():
     named = (("a", "x"), ("b", "x"), ("c", ""))
-    a, b, c = (AgentSpec(n, n, "persistent", "demo", "/", "heal", account=word) for n, word in named)
+    a, b, c = (Member(n, n, "persistent", "demo", "/", "heal", account=word) for n, word in named)
     limits = [(a, 200.0), (c, 300.0)]
     assert [limited_until(agent, limits, 100.0) for agent in (a, b, c)] == [200.0, 200.0, 300.0]
     assert [limited_until(agent, limits, 250.0) for agent in (a, b, c)] == [0.0, 0.0, 300.0]

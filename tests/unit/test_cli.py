@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fleet import bootstrap, engine
 from fleet.cli import common, completions, doctor, init, logs, main, parser
 from fleet.config.problems import ConfigError, Problem
-from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.model import Backend, Fleet, Member
 from fleet.core.table import render
 from fleet.core.text import escaped
 from fleet.journal import locks, outbox, store
@@ -508,8 +508,8 @@ def test_doctor_says_how_far_a_tmux_is_proved(tmp_path, monkeypatch, version, sa
 
 
 def backend_check(command, monkeypatch, *, enabled=True):
-    agent = AgentSpec("a", "t-a", "persistent", "b", "/", "heal", enabled=enabled)
-    fleet = Fleet("/c", "/", "t-", "/l", "ao-t", "id", backends=(Backend("b", command),), agents=(agent,))
+    agent = Member("a", "t-a", "persistent", "b", "/", "heal", enabled=enabled)
+    fleet = Fleet("/c", "/", "t-", "/l", "ao-t", "id", backends=(Backend("b", command),), members=(agent,))
     return [check.level for check in doctor.binaries(fleet)]
 
 

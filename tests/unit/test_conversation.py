@@ -7,14 +7,14 @@ import pytest
 from fleet.core.conversation import UNSAID, first_words, goes_on
 from fleet.core.kickoff import continue_line
 from fleet.core.memory import Run
-from fleet.core.model import AgentSpec, Backend
+from fleet.core.model import Backend, Member
 
 CAN = Backend("can", "tool", supports_resume=True)
 CANNOT = Backend("cannot", "tool")
 
 
 def agent(kind="persistent", *, resume=True):
-    return AgentSpec("a", "s-a", kind, "can", "/", "heal", resume=resume)
+    return Member("a", "s-a", kind, "can", "/", "heal", resume=resume)
 
 
 def last(**more):

@@ -14,7 +14,7 @@ import pytest
 
 from fleet.backends import profiles
 from fleet.backends.sources import notify
-from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
+from fleet.core.model import Backend, Fleet, Member
 from fleet.world import launch
 from fleet.world.shell import fill
 
@@ -53,9 +53,9 @@ class Scene:
     def __init__(self, place, **backend):
         self.place = place
         self.backend = Backend("b", backend.pop("bin", str(place / "recorder")), **backend)
-        self.agent = AgentSpec("builder", "t-builder", "persistent", "b", str(place / "work"), "none")
+        self.agent = Member("builder", "t-builder", "persistent", "b", str(place / "work"), "none")
         self.kickoff = ""
-        self.compose = {"run": "run-1", "model": ""}
+        self.kit = launch.Kit(kickoff_file=str(place / "kickoff.txt"))
         self.server_names = frozenset[str]()
         self.inherited: dict[str, str] = {}
 
@@ -63,21 +63,19 @@ class Scene:
     def fleet(self):
         return Fleet(
             str(self.place / "agents.toml"), str(self.place), "t-", str(self.place / "log"), "ao-t", "cafe",
-            backends=(self.backend,), agents=(self.agent,),
+            backends=(self.backend,), members=(self.agent,),
         )  # fmt: skip
 
     def script(self):
-        kickoff = self.place / "kickoff.txt"
-        kickoff.write_bytes(self.kickoff.encode())
+        said = self.kickoff.encode()
+        (self.place / "kickoff.txt").write_bytes(said)
         return launch.compose(
             self.fleet,
             self.agent,
-            self.backend,
-            kickoff_file=str(kickoff),
-            kickoff_bytes=len(self.kickoff.encode()),
-            held=launch.agent_env(self.agent, self.backend, self.inherited),
+            replace(self.kit, kickoff_bytes=len(said)),
+            run="run-1",
+            held=launch.env_of(self.fleet, self.agent, self.inherited),
             server_names=self.server_names,
-            **self.compose,
         )
 
     def run(self, shell="dash", script=None, *, becomes=True):
@@ -114,7 +112,7 @@ def test_a_hostile_value_in_any_data_key_arrives_as_it_is(place, shell, evil):
         env=(("BACKEND_VALUE", evil),),
     )
     scene.agent = replace(scene.agent, dir=str(directory), env=(("AGENT_VALUE", evil),))
-    scene.compose |= dict.fromkeys(("model", "resume_id", "settings_file", "signals_dir"), evil)
+    scene.kit = replace(scene.kit, model=evil, resume_id=evil, settings_file=evil, signals_dir=evil)
     scene.kickoff = evil
     seen = scene.run(shell)
     assert seen["argv"] == [
@@ -130,7 +128,7 @@ def test_a_hostile_value_in_a_slot_of_the_users_shell_stays_one_word(place, shel
     nested = '"$(printf %s \'{model}\' && echo .)" \\\'"{model}"'
     slot = f"'{{model}}' \"{{model}}\" {{model}} pre{{model}}post {nested}"
     scene = Scene(place, prompt_delivery="exec", bin=f"exec {place}/recorder {slot}")
-    scene.compose["model"] = evil
+    scene.kit = replace(scene.kit, model=evil)
     seen = scene.run(shell)
     assert seen["argv"] == [evil, evil, evil, f"pre{evil}post", f"{evil}.", f"'{evil}"]
 
@@ -147,7 +145,7 @@ def test_an_attach_template_gets_its_slots_and_flags(place, shell):
         model_env=True,
         model_variable="SETTINGS",
     )
-    scene.compose["model"] = 'm"odel'
+    scene.kit = replace(scene.kit, model='m"odel')
     seen = scene.run(shell)
     assert seen["argv"] == ["attach", "http://127.0.0.1:1/$(x)", "--dir", str(place / "work"), "--more"]
     assert json.loads(seen["env"]["SETTINGS"]) == {"model": 'm"odel'}
@@ -170,9 +168,9 @@ def test_an_exec_backend_is_the_users_own_shell_with_the_three_slots(place):
 def test_remote_control_and_a_fresh_session_id_are_flags_of_their_own(place):
     """R050, T38."""
     scene = Scene(place, remote_control=True, session_id_flag="--session-id '{id}'")
-    scene.compose["session_id"] = "u-u-i-d"
+    scene.kit = replace(scene.kit, session_id="u-u-i-d")
     assert scene.run()["argv"] == ["--session-id", "u-u-i-d", "--remote-control", "t-builder"]
-    scene.compose["resume_id"] = "old"
+    scene.kit = replace(scene.kit, resume_id="old")
     assert scene.run()["argv"] == ["--resume", "old", "--remote-control", "t-builder"]
 
 
@@ -180,7 +178,7 @@ def test_a_server_gets_its_port_by_flag_and_its_password_from_a_file(place):
     """SEC-14: the secret itself is not in the script."""
     (place / "key").write_text("sesame\n")
     scene = Scene(place, port_flag="--port {port}", server_key_env="SERVER_KEY")
-    scene.compose |= {"port": 4101, "key_file": str(place / "key")}
+    scene.kit = replace(scene.kit, port=4101, key_file=str(place / "key"))
     assert "sesame" not in scene.script()
     seen = scene.run()
     assert seen["argv"] == ["--port", "4101"]
@@ -192,7 +190,7 @@ def test_a_server_gets_its_port_by_flag_and_its_password_from_a_file(place):
 def test_a_program_to_be_notified_by_arrives_as_one_toml_array(place, shell, evil):
     """I42."""
     scene = Scene(place, notify_flag="-c notify={notify}")
-    scene.compose["notify"] = notify(profiles.load("codex"), evil)
+    scene.kit = replace(scene.kit, notify=notify(profiles.load("codex"), evil))
     (_, argument) = scene.run(shell)["argv"]
     assert tomllib.loads(argument)["notify"][-1] == evil
 
@@ -309,9 +307,10 @@ def test_a_service_runs_the_users_command_in_its_directory(place, shell):
     """R097."""
     scene = Scene(place)
     command = f"X=1; exec {place}/recorder $X 'a b'"
-    service = ServiceSpec("logs", "t-logs", command, str(place / "work"), env=(("K", "v'$x"),))
-    script = launch.compose_service(
-        scene.fleet, service, run="run-9", held=(), server_names=frozenset({"SECRET"})
+    work, env = str(place / "work"), (("K", "v'$x"),)
+    service = Member("logs", "t-logs", "service", "", work, "heal", env=env, command=command)
+    script = launch.compose(
+        scene.fleet, service, launch.Kit(), run="run-9", held=(), server_names=frozenset({"SECRET"})
     )
     scene.inherited = {"SECRET": "s"}
     seen = scene.run(shell, script)
@@ -346,7 +345,7 @@ def test_the_union_holds_what_any_member_may_see_and_no_more(place):
     hidden = {"KEY_C": "3", "TMUX": "t", "AGENT_MODEL_x": "m", "1": "x"}
     environ = {"PATH": "/bin", "KEY_A": "1", "KEY_B2": "2", **hidden}
     assert launch.server_env(scene.fleet, environ) == {"PATH": "/bin", "KEY_A": "1", "KEY_B2": "2"}
-    assert launch.agent_env(scene.agent, scene.backend, environ).keys() == {"PATH", "KEY_A", "KEY_B2"}
+    assert launch.env_of(scene.fleet, scene.agent, environ).keys() == {"PATH", "KEY_A", "KEY_B2"}
 
 
 @pytest.mark.parametrize(

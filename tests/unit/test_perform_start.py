@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet.core.model import ServiceSpec
+from fleet.core.model import Member
 from fleet.core.words import Outcome
 from fleet.world.perform import BATCH, Order, Performer, Ready, Run
 from fleet.world.ports import Launch, Unavailable
@@ -36,7 +36,7 @@ def started(size: int, good: int):
     )
     ready = [
         Ready(
-            Order(ServiceSpec(f"s{n}", f"t-s{n}", "true", "/"), "up"),
+            Order(Member(f"s{n}", f"t-s{n}", "service", "", "/", "heal", command="true"), "up"),
             Run(f"r{n}", f"t-s{n}", 0.0),
             Launch(f"t-s{n}", f"/x/launch-{n}.sh", f"r{n}", f"{n}.log", {}),
         )

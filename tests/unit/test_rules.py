@@ -160,7 +160,7 @@ def stop(stage=ASKED, ago=1.0, clear=0, planned=True):
         pytest.param(stop(FORCED, 0.5), seen(survivors=1), None, "waiting for 1", id="forced-and-waiting"),
         pytest.param(stop(FORCED, 2), seen(survivors=1), Remove, "session away", id="hang-up-on-survivors"),
         pytest.param(
-            stop(REMOVED, 6), seen(pane=None, survivors=1), Signal, "survive SIGKILL", id="I29-survivors-are-told"
+            stop(REMOVED, 6), seen(pane=None, survivors=1), Signal, "survive SIGKILL", id="I29-told"
         ),
         pytest.param(stop(ASKED, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
         pytest.param(stop(ASKED, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),

@@ -12,7 +12,7 @@ from fleet.core.actions import Start
 from fleet.core.case import Case, Verdict
 from fleet.core.desired import Desire
 from fleet.core.memory import AgentMemory, Run
-from fleet.core.model import AgentSpec, ServiceSpec
+from fleet.core.model import Member
 from fleet.core.moment import UNNAMED, Wall
 from fleet.core.rules.heal import last_run
 from fleet.core.seen import PaneView
@@ -45,7 +45,7 @@ class Left(StrEnum):
 
 
 def left_as_it_is(
-    spec: AgentSpec | ServiceSpec,
+    member: Member,
     entry: Desire | None,
     pane: PaneView | None,
     run: Run | None,
@@ -57,10 +57,10 @@ def left_as_it_is(
     """The reason to leave it, or None: it is started, or used when it runs."""
     if entry is not None and entry.left_alone(wall):
         return Left.PAUSED
-    if not isinstance(spec, AgentSpec) or (pane is not None and not pane.dead):
+    if not member.has_screen or (pane is not None and not pane.dead):
         return None
-    watched = spec.watch != "none"
-    if spec.kind == "task" and not watched and finished(pane, run, memory):
+    watched = member.watch != "none"
+    if member.is_task and not watched and finished(pane, run, memory):
         return Left.FINISHED
     return Left.LIMITED if watched and limited else None  # who is not watched is started by nobody else
 
@@ -72,7 +72,7 @@ def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> boo
     return run is not None and run.id == memory.finished
 
 
-def limited_until(agent: AgentSpec, limits: Iterable[tuple[AgentSpec, Wall]], wall: Wall) -> Wall:
+def limited_until(agent: Member, limits: Iterable[tuple[Member, Wall]], wall: Wall) -> Wall:
     """When the usage window of an agent, or of a mate on its account, ends; 0.0: it is in none."""
     mine = [
         until

@@ -29,7 +29,7 @@ from fleet.core.loop import (
     Place,
     RunGate,
 )
-from fleet.core.model import AgentSpec, Fleet, Gate, Handoff, Phase
+from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
 from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.rules.targets import targets, wording
 from fleet.core.words import EventType, PingAbout
@@ -203,13 +203,13 @@ def _result(step: RunGate, seen: LoopSeen) -> GateResult | None:
     return max(found, key=lambda r: r.at, default=None)
 
 
-def builders(fleet: Fleet) -> tuple[AgentSpec, ...]:
+def builders(fleet: Fleet) -> tuple[Member, ...]:
     """Who hears of a failed gate: the side that reviews go to, else the loop's builder."""
     loop = fleet.loop
     named = targets(fleet, loop.handoff.review_pings) if loop else ()
     if named:
         return named
-    loops = tuple(a for a in fleet.agents if a.kind == "loop")
+    loops = tuple(a for a in fleet.agents if a.is_loop)
     return tuple(a for a in loops if a.role == "builder") or loops[:1]
 
 

@@ -39,7 +39,6 @@ from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
 from fleet.core.memory import AgentMemory, Limit, Message
-from fleet.core.model import AgentSpec
 from fleet.core.moment import NEVER, UNNAMED, Steady, Wall, later
 from fleet.core.remember import HORIZON_S
 from fleet.core.rules.outbox import PROBE, queue, withdrawn
@@ -113,7 +112,7 @@ class Transition:
 
 def limits(case: Case) -> Verdict | None:
     """Arm, keep, probe and clear the window of an agent that is watched."""
-    if not isinstance(case.agent, AgentSpec) or case.seen.auth_failed:
+    if not case.agent.has_screen or case.seen.auth_failed:
         return None  # refused credentials are told whatever the window: no end of one mends them
     row = transition(case, WATCHED)
     return row.do(case) if row else None
@@ -121,7 +120,7 @@ def limits(case: Case) -> Verdict | None:
 
 def noted(case: Case) -> Verdict | None:
     """The window of an agent that is not watched: it is its account's as well, so it must be known."""
-    if not isinstance(case.agent, AgentSpec):
+    if not case.agent.has_screen:
         return None
     row = transition(case, UNWATCHED)
     return row.do(case) if row else None
@@ -235,9 +234,8 @@ def _is_new_words(case: Case) -> bool:
 
 
 def _is_forbidden(case: Case) -> bool:
-    limit, agent = _limit(case), case.agent
-    resumes = not isinstance(agent, AgentSpec) or agent.resume_on_reset
-    return not resumes and limit.source is not Witness.OPERATOR and not limit.probed
+    limit = _limit(case)
+    return not case.agent.resume_on_reset and limit.source is not Witness.OPERATOR and not limit.probed
 
 
 def _is_in_queue(case: Case) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fleet.core.model import AgentSpec, Fleet
+from fleet.core.model import Fleet, Member
 
 
-def targets(fleet: Fleet, names: Iterable[str]) -> tuple[AgentSpec, ...]:
+def targets(fleet: Fleet, names: Iterable[str]) -> tuple[Member, ...]:
     """The agents meant, each once, in the order named."""
-    found: dict[str, AgentSpec] = {}
+    found: dict[str, Member] = {}
     for name in names:
         agent = fleet.agent(name)
         meant = (agent,) if agent else tuple(a for a in fleet.agents if a.role == name)
@@ -23,7 +23,7 @@ def targets(fleet: Fleet, names: Iterable[str]) -> tuple[AgentSpec, ...]:
     return tuple(found.values())
 
 
-def wording(fleet: Fleet, agent: AgentSpec, *texts: str) -> str:
+def wording(fleet: Fleet, agent: Member, *texts: str) -> str:
     """The first of these texts that the agent's backend would not misread; the last one if all would be."""
     backend = fleet.backend_of(agent)
     traps = [p for p in (backend.active_re, backend.limit_re, backend.fatal_re) if p]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
-from fleet.core.model import AgentSpec
 from fleet.core.moment import later
 from fleet.core.rules.outbox import queue
 from fleet.core.words import MessageKind
@@ -15,7 +14,7 @@ from fleet.core.words import MessageKind
 def wake(case: Case) -> Verdict | None:
     """Queue a wake one interval after the last; two are never queued at once."""
     agent, memory, now = case.agent, case.memory, case.now
-    if not isinstance(agent, AgentSpec) or agent.wake is None or not memory.ready:
+    if agent.wake is None or not memory.ready:
         return None
     due = later(memory.woke, agent.wake.interval)
     if now.steady < due:
