@@ -10,17 +10,20 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fleet import __version__
 from fleet.core.actions import Start
 from fleet.core.budget import HOUR_S, fleet_allows
-from fleet.core.case import AgentSeen, Case, LoopState
+from fleet.core.case import AgentSeen, Case
 from fleet.core.decide import Judgement, judge, stumbled
-from fleet.core.desired import Desired, Want
-from fleet.core.loop import LoopPlan
+from fleet.core.desired import Desired
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.decide import LoopDecision, decide_loop
+from fleet.core.loop.effects import CallTask
+from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory
-from fleet.core.model import AgentSpec, Backend, Fleet
+from fleet.core.model import AgentSpec, Backend, Fleet, Loop
 from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall, later
 from fleet.core.rules.outbox import advance
 from fleet.core.words import FINAL, EventType, MessageState
@@ -38,6 +41,9 @@ from fleet.world.reload import Parse, Reloader, Settled
 from fleet.world.sense import Look, Senses, Spec
 from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
+
+if TYPE_CHECKING:
+    from fleet.world.loop import LoopKeeper  # only the watchdog itself has one
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2
@@ -60,13 +66,6 @@ class Pulse:
     hurried: int = 0
 
 
-class Governor(Protocol):
-    """The phase machine, seen from here."""
-
-    def turn(self, fleet: Fleet, *, alive: Iterable[str]) -> LoopPlan:
-        """One look of its own, its durable steps carried out; what is left concerns the agents."""
-
-
 class Watchdog:
     """The supervisor over any world. Nothing happens before `open`."""
 
@@ -77,7 +76,7 @@ class Watchdog:
         parse: Parse,
         *,
         observe: bool = False,
-        govern: Callable[[World, House], Governor] | None = None,
+        govern: Callable[[World, House], LoopKeeper] | None = None,
     ) -> None:
         self.world = world
         self.observe = observe
@@ -86,8 +85,9 @@ class Watchdog:
         self.mind = Mind()
         self.trouble = Trouble(self._tell)
         self.last_look: Look | None = None
-        self.loop: Governor | None = None
-        self.loop_plan: LoopPlan | None = None
+        self.loop: LoopKeeper | None = None
+        self.loop_shown: LoopShown | None = None
+        self.loop_wake: Steady | None = None  # when the loop wants another look
         self._govern_with = govern
         self._pulse = Pulse()
         self._resumed = 0
@@ -265,42 +265,43 @@ class Watchdog:
         self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
 
     def _govern(self, fleet: Fleet, look: Look) -> None:
-        """Let the phase machine look, and take its pings in."""
-        if fleet.loop is None:
-            self.mind.loop = LoopState()
+        """The loop's turn: look, decide, keep, do."""
+        loop = fleet.loop
+        if loop is None:
+            self.mind.loop, self.loop_shown, self.loop_wake = NO_LOOP, None, None
             return
         if self.loop is None:  # we only look, or act for a few: the position is what the record says
-            book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
-            self.mind.loop = standing(book.read())
+            self.mind.loop = standing(PhaseBook(self.house.store, self.world.lock, loop.state_file).read())
             return
         if look.blind:
             return
         alive = [a.name for a in fleet.agents if a.kind == "loop" and a.session in look.alive]
-        plan = self.loop.turn(fleet, alive=alive)
-        self.loop_plan = plan
-        state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
-        if state != self.mind.loop:
-            self.mind.loop = state
-            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), AT_ONCE))
-        if plan.pings:
-            self._take_in()
-        if plan.task is not None:
-            self._call_task(plan.task.agent, plan.task.token)
+        memory, seen = self.loop.recall(), self.loop.look(fleet, loop, alive=alive)
+        decision = decide_loop(LoopCase(fleet, loop, memory, seen, self.ages.now()))
+        self.loop.keep(decision)
+        self._heed(fleet, decision)
+        self._do_loop(fleet, loop, self.loop, decision)
 
-    def _call_task(self, name: str, token: str) -> None:
-        """The task that completion calls for: wanted up, and its old run replaced once a token."""
-        entry = self.house.desired.load().entries.get(name)
-        if name not in self.mind.memories or (entry is not None and entry.task == token) or self.observe:
-            return
-        changes = {"want": Want.UP, "paused": False, "frozen": False, "task": token}
-        self.house.desired.update(  # a call is a fresh try
-            lambda d: d.set([name], **changes).pardon([name], window=False, budget=False)
-        )
-        self.mind.wakes[name] = AT_ONCE
+    def _heed(self, fleet: Fleet, decision: LoopDecision) -> None:
+        """Let the agents know where the loop stands and what it tells them."""
+        if decision.shown.orders != self.mind.loop.orders:
+            self.mind.wakes.update(dict.fromkeys((a.name for a in fleet.agents if a.kind == "loop"), AT_ONCE))
+        self.mind.loop = self.loop_shown = decision.shown
+        self.loop_wake = decision.wake_at
+        if decision.messages:
+            self._take_in()
+
+    def _do_loop(self, fleet: Fleet, loop: Loop, keeper: LoopKeeper, decision: LoopDecision) -> None:
+        """Carry out what was decided about the loop; what was not done is a problem on the board."""
+        results = [(effect, keeper.do(fleet, loop, effect)) for effect in decision.effects]
+        called = [e.agent for e, result in results if isinstance(e, CallTask) and result.ok]
+        self.mind.wakes.update(dict.fromkeys(called, AT_ONCE))
+        trouble = tuple(result.why for _, result in results if not result.ok and result.why)
+        self.loop_shown = replace(decision.shown, problems=(*decision.shown.problems, *trouble))
 
     def _count(self, fleet: Fleet, now: Moment) -> None:
         """Tokens of the phase that runs, and the record of one that is over."""
-        if self.ledger is None or self.loop_plan is None:
+        if self.ledger is None or self.loop_shown is None:
             return
         limited = any(m.limit is not None for m in self.mind.memories.values())
         for record in self.ledger.note(
@@ -468,7 +469,7 @@ class Watchdog:
             )
         if self.observe:
             return
-        words = (self.trouble.now, self.reloader.problem, self.loop_plan, self._strangers(), self._flooded())
+        words = (self.trouble.now, self.reloader.problem, self.loop_shown, self._strangers(), self._flooded())
         if self.board.due(now.steady, words):
             self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
@@ -483,7 +484,7 @@ class Watchdog:
             "degraded": self.trouble.now,
             "config": self.reloader.problem,
         }
-        self.board.write(fleet, self.reloader.stamp, self.loop_plan, troubles, facts)
+        self.board.write(fleet, self.reloader.stamp, self.loop_shown, troubles, facts)
 
     def _strangers(self) -> tuple[str, ...]:
         return tuple(self.ears.strangers()) if self.ears is not None else ()
@@ -496,8 +497,8 @@ class Watchdog:
         delay = now.ahead(next_look)
         if self.reloader.again_in is not None:
             delay = min(delay, self.reloader.again_in)
-        if self.loop_plan is not None and self.loop_plan.wake_at is not None:
-            delay = min(delay, now.ahead_wall(self.loop_plan.wake_at))
+        if self.loop_wake is not None:
+            delay = min(delay, now.ahead(self.loop_wake))
         if self.last_look is not None and (self.last_look.unreaped or self.last_look.blind):
             delay = min(delay, 0.5 if self.last_look.unreaped else 2.0)
         shortest = SHORTEST_S

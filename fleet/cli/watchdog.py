@@ -41,6 +41,7 @@ from fleet.world.trust import untrusted
 from fleet.world.waker import Waker
 
 if TYPE_CHECKING:
+    from fleet.core.loop.nouns import Job
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
     from fleet.world.standing import Standing
@@ -106,7 +107,7 @@ class _Loop:
         state_dir = os.path.join(fleet.log_dir, "state")
         self.disk = KeepingDisk(state_dir)
         world = real_world(fleet, self.tmux, self.disk)
-        self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
+        self.jobs: Jobs[Job] = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
         world.pages.ring = lambda: self.waker.poke("signals")
         notifier = engine.command("notify", "run", "--config", path)
@@ -276,9 +277,8 @@ def _watch(waker: Waker, dog: Watchdog, fleet: Fleet) -> None:
         waker.unwatch(f"pane:{session}")
     dog.watched_sessions = set(look.alive)
     places = [("config", fleet.config_path), ("signals", dog.house.path("signals"))]
-    loop = dog.loop
-    if loop is not None and hasattr(loop, "watch_paths"):
-        places += [("loop", p) for p in loop.watch_paths(fleet)]
+    if dog.loop is not None:
+        places += [("loop", p) for p in dog.loop.watch_paths(fleet)]
     waker.watch_files(places)
 
 

@@ -11,8 +11,9 @@ from functools import partial
 
 from fleet.core.actions import Action, Paste, Post, Press, Start
 from fleet.core.budget import HOUR_S
-from fleet.core.case import Case, LoopState
+from fleet.core.case import Case
 from fleet.core.decide import Judgement
+from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, FleetMemory, MadeFor, Message
 from fleet.core.model import AgentSpec, Fleet
 from fleet.core.moment import UNNAMED, Moment, Steady, Wall
@@ -53,7 +54,7 @@ class Mind:
     cases: dict[str, Case] = field(default_factory=dict)
     judged: dict[str, Judgement] = field(default_factory=dict)
     wakes: dict[str, Steady] = field(default_factory=dict)  # when each is due, on the steady clock
-    loop: LoopState = field(default_factory=LoopState)
+    loop: LoopShown = NO_LOOP
 
     def due(self, specs: Iterable[Spec], now: Moment) -> frozenset[str]:
         """Whose time has come."""
