@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import require_trust, running_fleet
 from fleet.cli.phase import _read, show
-from fleet.core.loop import LoopSeen
+from fleet.core.loop.gates import name_of, plan_gate
+from fleet.core.loop.nouns import LoopJob, LoopSeen
+from fleet.core.loop.phases import find, ids_of, place_at
 from fleet.core.moment import UNNAMED
-from fleet.core.rules.gates import name_of, plan_gate
-from fleet.core.rules.phases import find, ids_of, place_at
 from fleet.world import git
 from fleet.world.files import RealDisk
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
@@ -30,7 +30,8 @@ from fleet.world.phasefiles import read_status, watched
 from fleet.world.waker import nudge
 
 if TYPE_CHECKING:
-    from fleet.core.loop import GateResult, Place, RunGate, TreeView
+    from fleet.core.loop.effects import RunGate
+    from fleet.core.loop.nouns import GateResult, Job, Place, TreeView
     from fleet.core.model import Fleet, Loop
     from fleet.world.jobs import JobEnd
 
@@ -150,7 +151,7 @@ class _Runner:
         self.loop = loop
         self.operator: Operator = Operator(fleet)
         self.operator.make_room()
-        self.jobs: Jobs = Jobs(time.monotonic)
+        self.jobs: Jobs[Job] = Jobs(time.monotonic)
         self.book = GateBook(self.operator.house.store, self.operator.world.lock)
 
     def run(self, step: RunGate) -> GateResult:
@@ -158,7 +159,7 @@ class _Runner:
         log_dir, wall = self.operator.house.log_dir, self.operator.world.clock.wall
         argv, env = gate_command(self.loop, step, log_dir)
         timeout, log = step.gate.timeout, gate_log(log_dir, step)
-        why = self.jobs.start("gate", argv, cwd=self.loop.handoff.repo, timeout=timeout, log=log, env=env)
+        why = self.jobs.start(step.job, argv, cwd=self.loop.handoff.repo, timeout=timeout, log=log, env=env)
         if why:
             raise Fail(f"gate {step.index + 1} cannot be started: {why}")
         result = gate_result(step, self._end(), self.loop, wall())
@@ -177,7 +178,7 @@ class _Runner:
         repo, world = self.loop.handoff.repo, self.operator.world
         words = git.changes_command(repo, self.operator.house.log_dir)
         at = world.clock.wall()
-        why = self.jobs.start("worktree", words, cwd=repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV)
+        why = self.jobs.start(LoopJob.WORKTREE, words, cwd=repo, timeout=git.LOG_TIMEOUT_S, env=git.ENV)
         ended = None if why else self._end()
         if ended is None or ended.code != 0:
             said = why or (ended.output.decode("utf-8", "replace").strip() if ended else "")
@@ -186,7 +187,7 @@ class _Runner:
             )
         return git.parse_changes(world.disk, repo, head, ended.output, at)
 
-    def _end(self) -> JobEnd:
+    def _end(self) -> JobEnd[Job]:
         while not (ended := self.jobs.poll()):
             time.sleep(POLL_S)
         return ended[0]

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.cli.common import Fail, Io
 from fleet.cli.desk import desk_of
-from fleet.core.loop import Draft, LoopMemory, LoopSeen
-from fleet.core.moment import UNNAMED
-from fleet.core.rules.phases import find, ids_of, locate, place_at
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.nouns import LoopMemory, LoopSeen
+from fleet.core.loop.phases import find, ids_of, locate, place_at
+from fleet.core.moment import NEVER, UNNAMED, Moment
 from fleet.core.words import EventType
 from fleet.journal.store import Store
 from fleet.world.files import RealDisk
@@ -30,7 +31,7 @@ from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, read_status, watched_tip, write_marker
 
 if TYPE_CHECKING:
-    from fleet.core.loop import Place
+    from fleet.core.loop.nouns import Place
     from fleet.core.model import Fleet, Loop
     from fleet.world.operator import Operator
     from fleet.world.phasebook import PhaseEntry
@@ -66,10 +67,9 @@ def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
     disk = disk or RealDisk()
     entry = _read(fleet, loop, disk)
     seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
-    draft = Draft(fleet, loop, seen, UNNAMED, LoopMemory())
-    place = locate(draft)
+    place, said = locate(LoopCase(fleet, loop, LoopMemory(), seen, Moment(NEVER, UNNAMED)))
     complete = place is not None and place.complete
-    begun = place or (None if draft.held else _first(loop, entry))
+    begun = place or (None if said.held else _first(loop, entry))
     facts: dict[str, Any] = {
         "index": begun.index if begun else entry.index,
         "id": begun.id if begun else "",
@@ -77,10 +77,10 @@ def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
         "phases": [p.id for p in loop.phases],
         "complete": complete,
         "marker": disk.stat(f"{fleet.log_dir}/{MARKER}") is not None,
-        "held": draft.held,
+        "held": said.held,
         "done": complete,
         "status": "",
-        "why": draft.held,
+        "why": said.held,
     }
     if begun is not None and not complete and begun.index < len(loop.phases):
         try:

@@ -41,6 +41,7 @@ from fleet.world.trust import untrusted
 from fleet.world.waker import Waker
 
 if TYPE_CHECKING:
+    from fleet.core.loop.nouns import Job
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
     from fleet.world.sense import Look
@@ -107,7 +108,7 @@ class _Loop:
         state_dir = os.path.join(fleet.log_dir, "state")
         self.disk = KeepingDisk(state_dir)
         world = real_world(fleet, self.tmux, self.disk)
-        self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
+        self.jobs: Jobs[Job] = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
         world.pages.ring = lambda: self.waker.poke("signals")
         notifier = engine.command("notify", "run", "--config", path)
@@ -245,9 +246,8 @@ class _Loop:
             self.waker.unwatch(f"pane:{session}")
         self.watched = set(look.alive)
         places = [("config", fleet.config_path), ("signals", self.dog.house.path("signals"))]
-        loop = self.dog.loop
-        if loop is not None and hasattr(loop, "watch_paths"):
-            places += [("loop", p) for p in loop.watch_paths(fleet)]
+        if self.dog.loop is not None:
+            places += [("loop", p) for p in self.dog.loop.watch_paths(fleet)]
         self.waker.watch_files(places)
 
     def _watch_jobs(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fleet.core.actions import Action
 from fleet.core.decision import Note
 from fleet.core.desired import Want
+from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import Backend, Member, WatchdogSpec
 from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall
@@ -92,16 +93,6 @@ class AgentSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopState:
-    """Where the phase machine stands, for the agents it governs."""
-
-    phase: str = ""  # id of the current phase
-    complete: bool = False
-    held: str = ""
-    keep_runs: bool = False  # moved by hand without a restart: runs of other phases may finish
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """All a rule may look at."""
 
@@ -112,7 +103,7 @@ class Case:
     seen: AgentSeen
     now: Moment  # when the look began
     looked: Steady = NEVER  # when it was over; somebody may have stopped us in between
-    loop: LoopState = LoopState()
+    loop: LoopShown = NO_LOOP
     account_until: Wall = UNNAMED  # another agent of the same account is limited until then
     account_by: str = ""
     stagger: float = 0.0  # seconds after the window's end at which this one may go

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from fleet.core.decision import Note
 from fleet.core.foreign import as_object
 from fleet.core.text import redact
 from fleet.core.words import EventType
@@ -91,6 +92,11 @@ class Events:
         self._wait(record)
         self._flush(size, lead, synced=1 if sync else 0)
         return record
+
+    def note(self, note: Note) -> None:
+        """Write down what a decision says."""
+        facts: dict[str, Any] = dict(note.facts)
+        self.record(note.type, reason=note.reason, **facts)
 
     def begin(self, effects: Sequence[Begun]) -> None:
         """Put down what is about to be done, durably, with one flush. Raises OSError: then it is not done."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fleet.core.case import Case, LoopState
+from fleet.core.case import Case
 from fleet.core.decide import AgentDecision
+from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, FleetMemory
 from fleet.core.model import Member
 from fleet.core.moment import Moment, Steady
@@ -24,7 +25,7 @@ class Mind:
     cases: dict[str, Case] = field(default_factory=dict)
     decided: dict[str, AgentDecision] = field(default_factory=dict)
     wakes: dict[str, Steady] = field(default_factory=dict)  # when each is due, on the steady clock
-    loop: LoopState = field(default_factory=LoopState)
+    loop: LoopShown = NO_LOOP
 
     def due(self, specs: Iterable[Member], now: Moment) -> frozenset[str]:
         """Whose time has come."""

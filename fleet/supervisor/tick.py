@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fleet import __version__
 from fleet.core.actions import Start
 from fleet.core.agenda import Agenda, rest
 from fleet.core.budget import HOUR_S, fleet_allows
-from fleet.core.case import AgentSeen, Case, LoopState
+from fleet.core.case import AgentSeen, Case
 from fleet.core.decide import AgentDecision, judge, stumbled
-from fleet.core.desired import Desired, Want
+from fleet.core.desired import Desired
 from fleet.core.fleet_memory import forgiven, with_server
-from fleet.core.loop import LoopPlan
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.decide import LoopDecision, decide_loop
+from fleet.core.loop.effects import CallTask
+from fleet.core.loop.nouns import NO_LOOP, LoopSeen, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
@@ -42,6 +45,9 @@ from fleet.world.sense import Look, Senses
 from fleet.world.trouble import Trouble
 from fleet.world.world import House, World
 
+if TYPE_CHECKING:
+    from fleet.world.loop import LoopKeeper  # only the watchdog itself has one
+
 STAGGER_S = 5.0
 RESUME_TICKS = 2
 REAP_EVERY_S = 0.1
@@ -60,14 +66,7 @@ class Pulse:
     hurried: int = 0
 
 
-class Governor(Protocol):
-    """The phase machine."""
-
-    def turn(self, fleet: Fleet, *, alive: Iterable[str]) -> LoopPlan:
-        """One look of its own, its durable steps carried out; what is left concerns the agents."""
-
-
-Govern = Callable[[World, House], Governor]
+Govern = Callable[[World, House], "LoopKeeper"]
 
 
 class Supervisor:
@@ -88,8 +87,11 @@ class Supervisor:
         self.mind = Mind()
         self.trouble = Trouble(self._tell_trouble)
         self.last_look: Look | None = None
-        self.loop: Governor | None = None
-        self.loop_plan: LoopPlan | None = None
+        self.loop: LoopKeeper | None = None
+        self.loop_shown: LoopShown | None = None
+        self._loop_seen: LoopSeen | None = None  # by this look; None: it could not be looked at
+        self._loop_decision: LoopDecision | None = None  # of this look
+        self._loop_wake: Steady | None = None
         self.ears: Ears | None = None
         self.ledger: Bookkeeper | None = None
         self._acts = False  # an observer writes nothing
@@ -224,7 +226,15 @@ class Supervisor:
         again = self._learn_runs(vanished) if vanished and not look.blind else set()
         look = replace(look, due=due, again=frozenset(again))
         self.last_look = look = self._with_unwanted(look)
+        self._loop_seen = None
+        self.trouble.guard("looking at the loop", lambda: self._look_at_loop(fleet, look))
         return look
+
+    def _look_at_loop(self, fleet: Fleet, look: Look) -> None:
+        """Phase, status file, repository, and what its children answered."""
+        if fleet.loop is not None and self.loop is not None and not look.blind:
+            alive = [a.name for a in fleet.agents if a.is_loop and a.session in look.alive]
+            self._loop_seen = self.loop.look(fleet, fleet.loop, alive=alive)
 
     def _with_unwanted(self, look: Look) -> Look:
         """Add the messages that their senders took back; those of agents that are not ours to judge wait."""
@@ -271,7 +281,8 @@ class Supervisor:
             for note in notes:
                 self._record(note.type, "", note.reason)
         self._fleet_changed = self.mind.fleet is not before
-        self.trouble.guard("governing the loop", lambda: self._govern(fleet, look))
+        self._loop_decision = None
+        self.trouble.guard("deciding on the loop", lambda: self._decide_loop(fleet, now))
         due = look.due | self.mind.due(fleet.members, now)
         due = (due | look.changed) - look.again
         todo = [s for s in fleet.members if s.name in due]
@@ -287,6 +298,24 @@ class Supervisor:
             if any(isinstance(act, Start) and not act.planned for act in decision.effects):
                 heals = (*heals, now.steady)
         return todo
+
+    def _decide_loop(self, fleet: Fleet, now: Moment) -> None:
+        """Where the loop stands, for its agents, and what is to be done about it."""
+        loop = fleet.loop
+        if loop is None:
+            self.mind.loop, self.loop_shown, self._loop_wake = NO_LOOP, None, None
+            return
+        if self.loop is None:  # an observer or a deputy: the position is what the record says
+            self.mind.loop = standing(PhaseBook(self.house.store, self.world.lock, loop.state_file).read())
+            return
+        if self._loop_seen is None:
+            return
+        case = LoopCase(fleet, loop, self.loop.recall(), self._loop_seen, now)
+        self._loop_decision = decision = decide_loop(case)
+        if decision.shown.orders != self.mind.loop.orders:
+            self.mind.wake(a.name for a in fleet.agents if a.is_loop)
+        self.mind.loop = self.loop_shown = decision.shown
+        self._loop_wake = decision.wake_at
 
     def _judge(self, case: Case) -> AgentDecision:
         """What the rules say. One that breaks down costs this agent its turn; the others go on."""
@@ -349,40 +378,6 @@ class Supervisor:
                 until, by = limit.until, mate.name
         return until, by, mates.index(agent)
 
-    def _govern(self, fleet: Fleet, look: Look) -> None:
-        """Let the phase machine look, and take its pings in."""
-        if fleet.loop is None:
-            self.mind.loop = LoopState()
-            return
-        if self.loop is None:  # an observer or a deputy: the position is what the record says
-            book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
-            self.mind.loop = standing(book.read())
-            return
-        if look.blind:
-            return
-        alive = [a.name for a in fleet.agents if a.is_loop and a.session in look.alive]
-        plan = self.loop.turn(fleet, alive=alive)
-        self.loop_plan = plan
-        state = LoopState(plan.phase, plan.complete, plan.held, plan.keep_runs)
-        if state != self.mind.loop:
-            self.mind.loop = state
-            self.mind.wake(a.name for a in fleet.agents if a.is_loop)
-        if plan.pings:
-            self._take_in()
-        if plan.task is not None:
-            self._call_task(plan.task.agent, plan.task.token)
-
-    def _call_task(self, name: str, token: str) -> None:
-        """The task that completion calls for: wanted up, and its old run replaced once a token."""
-        entry = self.house.desired.load().entries.get(name)
-        if name not in self.mind.memories or (entry is not None and entry.task == token):
-            return
-        changes = {"want": Want.UP, "paused": False, "frozen": False, "task": token}
-        self.house.desired.update(  # a call is a fresh try
-            lambda d: d.set([name], **changes).call([name]).pardon([name], window=False, budget=False)
-        )
-        self.mind.wakes[name] = AT_ONCE
-
     # --- acting -------------------------------------------------------------------------------------
 
     def _act(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
@@ -391,6 +386,7 @@ class Supervisor:
         if self._fleet_changed:
             guard("keeping the fleet's record", lambda: self._save_fleet(now))
         self.executor.carry_out(fleet, todo, now)
+        guard("governing the loop", lambda: self._govern(fleet))
         guard("keeping logs", lambda: self._keep_logs(fleet, look))
         guard("counting tokens", lambda: self._count_tokens(fleet, now))
         self._reap(look, now)
@@ -405,6 +401,19 @@ class Supervisor:
             self.trouble.recover()
         self._resumed = max(0, self._resumed - 1)
 
+    def _govern(self, fleet: Fleet) -> None:
+        """Keep what was decided about the loop, then do it; what was not done is a problem on the board."""
+        decision, keeper = self._loop_decision, self.loop
+        if decision is None or keeper is None or fleet.loop is None:
+            return
+        keeper.keep(decision)
+        if decision.messages:
+            self._take_in()
+        results = [(effect, keeper.do(fleet, fleet.loop, effect)) for effect in decision.effects]
+        self.mind.wake(e.agent for e, result in results if isinstance(e, CallTask) and result.ok)
+        trouble = tuple(result.why for _, result in results if not result.ok and result.why)
+        self.loop_shown = replace(decision.shown, problems=(*decision.shown.problems, *trouble))
+
     def _keep_logs(self, fleet: Fleet, look: Look) -> None:
         if self.world.logs is None or look.blind:
             return
@@ -415,7 +424,7 @@ class Supervisor:
 
     def _count_tokens(self, fleet: Fleet, now: Moment) -> None:
         """Tokens of the phase that runs, and the record of one that is over."""
-        if self.ledger is None or self.loop_plan is None:
+        if self.ledger is None or self.loop_shown is None:
             return
         limited = any(m.limit is not None for m in self.mind.memories.values())
         for record in self.ledger.note(
@@ -437,7 +446,7 @@ class Supervisor:
     def _show(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
         """Rows for the verbs that show something, and the heartbeat."""
         self._post(fleet, todo, look)
-        words = (self.trouble.now, self.config.problem, self.loop_plan, self._strangers(), self._flooded())
+        words = (self.trouble.now, self.config.problem, self.loop_shown, self._strangers(), self._flooded())
         if self.board.due(now.steady, words):
             self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
@@ -457,7 +466,7 @@ class Supervisor:
             "degraded": self.trouble.now,
             "config": self.config.problem,
         }
-        self.board.write(fleet, self.config.stamp, self.loop_plan, troubles, facts)
+        self.board.write(fleet, self.config.stamp, self.loop_shown, troubles, facts)
 
     def _strangers(self) -> tuple[str, ...]:
         return tuple(self.ears.strangers()) if self.ears is not None else ()
@@ -468,13 +477,12 @@ class Supervisor:
     # --- until the next tick ------------------------------------------------------------------------
 
     def _rest(self, fleet: Fleet, look: Look, now: Moment) -> float:
-        loop = self.loop_plan.wake_at if self.loop_plan is not None else None
         agenda = Agenda(
             listed=self._pulse.listed,
             interval=fleet.watchdog.signal_interval,
             agents=[self.mind.wakes.get(s.name, AT_ONCE) for s in fleet.members],
             config_s=self.config.again_in,
-            loop=now.until(loop) if loop is not None else None,
+            loop=self._loop_wake,
             unreaped=bool(look.unreaped),
             blind=bool(look.blind),
             dying=self._unburied(look, now),

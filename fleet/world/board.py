@@ -14,7 +14,7 @@ from fleet import __version__
 from fleet.core.case import AgentSeen, Case
 from fleet.core.codec import all_fields, to_plain
 from fleet.core.decide import AgentDecision
-from fleet.core.loop import LoopPlan
+from fleet.core.loop.nouns import LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, Steady
@@ -86,7 +86,7 @@ class Board:
         self,
         fleet: Fleet,
         stamp: FileStat | None,
-        plan: LoopPlan | None,
+        loop: LoopShown | None,
         troubles: Iterable[str],
         facts: Mapping[str, object],
     ) -> None:
@@ -97,8 +97,8 @@ class Board:
             for specs in (fleet.agents, fleet.services)
         )
         problems = [*troubles, *(line.problem for line in lines.values() if line.problem)]
-        problems += plan.problems if plan else ()
-        rest = {"loop": _loop(fleet, plan), "problems": problems, **facts}
+        problems += loop.problems if loop else ()
+        rest = {"loop": _loop(fleet, loop), "problems": problems, **facts}
         body = (
             f'{{"version": {_json(__version__)}, {self._declared(fleet, stamp)}'
             f'"agents": [{agents}], "services": [{services}],'
@@ -166,18 +166,18 @@ def _state(shown: Row) -> tuple[object, ...]:
     return (shown.state, shown.detail, shown.until, shown.pid, shown.drift)
 
 
-def _loop(fleet: Fleet, plan: LoopPlan | None) -> dict[str, Any] | None:
-    if fleet.loop is None or plan is None:
+def _loop(fleet: Fleet, loop: LoopShown | None) -> dict[str, Any] | None:
+    if fleet.loop is None or loop is None:
         return None
     ids = [p.id for p in fleet.loop.phases]
-    index = ids.index(plan.phase) if plan.phase in ids else None
-    if plan.complete:
+    index = ids.index(loop.phase) if loop.phase in ids else None
+    if loop.complete:
         index = len(ids)
     return {
         "index": index,
-        "id": plan.phase,
+        "id": loop.phase,
         "total": len(ids),
-        "complete": plan.complete,
-        "held": plan.held or plan.stays,
-        "state": plan.state,
+        "complete": loop.complete,
+        "held": loop.held or loop.stays,
+        "state": loop.state,
     }

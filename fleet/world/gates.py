@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.loop import GateResult, RunGate, TreeView
+from fleet.core.loop.effects import RunGate
+from fleet.core.loop.gates import Answer, judge
+from fleet.core.loop.nouns import GateResult, Job, TreeView
 from fleet.core.model import Loop
 from fleet.core.moment import Wall
-from fleet.core.rules.gates import Answer, judge
 from fleet.journal.store import Store
 from fleet.world import git
 from fleet.world.jobs import JobEnd
@@ -40,7 +41,7 @@ def gate_log(log_dir: str, step: RunGate) -> str:
     return f"{log_dir}/logs/gates/{safe}-{step.index + 1}-{step.key[:12]}.log"
 
 
-def gate_result(step: RunGate, ended: JobEnd, loop: Loop, wall: Wall) -> GateResult:
+def gate_result(step: RunGate, ended: JobEnd[Job], loop: Loop, wall: Wall) -> GateResult:
     """A finished child, judged."""
     text = ended.output[-OUTPUT_TAIL:].decode("utf-8", "replace")
     commits = git.parse_commits(ended.output) if step.gate.review else ()

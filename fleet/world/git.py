@@ -17,10 +17,10 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fleet.core.loop import Commit, GitView, History, TreeView
+from fleet.core.loop.gates import ancestors
+from fleet.core.loop.handoff import EMPTY
+from fleet.core.loop.nouns import Commit, GitView, History, TreeView
 from fleet.core.moment import Wall
-from fleet.core.rules.gates import ancestors
-from fleet.core.rules.handoff import EMPTY
 from fleet.world.jobs import child_env
 from fleet.world.ports import Disk, FileStat
 

@@ -15,9 +15,9 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO, Generic, Protocol, TypeVar
 
 from fleet.world import procfs
 from fleet.world.ports import Disk
@@ -28,11 +28,14 @@ LEAKS = ("AGENT_", "GIT_", "AO_")  # of our own making, or pointing a child at a
 SPARE = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_PROXY_COMMAND")
 
 
+Key = TypeVar("Key", bound=Hashable)  # what a caller calls its children
+
+
 @dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(Generic[Key]):
     """How a child ended. `code` None: by us, at its time limit or for too much output."""
 
-    key: str
+    key: Key
     code: int | None
     output: bytes
     seconds: float
@@ -40,12 +43,12 @@ class JobEnd:
     why: str = ""
 
 
-class Children(Protocol):
+class Children(Protocol[Key]):
     """What the loop needs of them; simulated ones live in the tests."""
 
     def start(
         self,
-        key: str,
+        key: Key,
         argv: Sequence[str],
         *,
         cwd: str,
@@ -55,13 +58,13 @@ class Children(Protocol):
     ) -> str:
         """Start it: "" or why it could not be. A key that is at work already is left alone."""
 
-    def poll(self) -> tuple[JobEnd, ...]:
+    def poll(self) -> tuple[JobEnd[Key], ...]:
         """Those that ended since the last time."""
 
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> frozenset[Key]:
         """Those at work."""
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: Key) -> None:
         """End it; nobody will hear of it."""
 
 
@@ -75,10 +78,9 @@ class _Child:
     record: str
     asked: float = 0.0  # when we asked it to end
     why: str = ""
-    mute: bool = False
 
 
-class Jobs:
+class Jobs(Generic[Key]):
     """The real ones. Belongs to one process; `close` ends them all."""
 
     def __init__(self, mono: Callable[[], float], disk: Disk | None = None, records: str = "") -> None:
@@ -86,13 +88,14 @@ class Jobs:
         self._mono = mono
         self._disk = disk
         self._records = records
-        self._children: dict[str, _Child] = {}
+        self._children: dict[Key, _Child] = {}
+        self._cancelled: list[_Child] = []  # asked to end; no answer is wanted
         if disk and records:
             self._sweep()
 
     def start(
         self,
-        key: str,
+        key: Key,
         argv: Sequence[str],
         *,
         cwd: str,
@@ -124,40 +127,50 @@ class Jobs:
         self._children[key] = _Child(process, out, now, now + timeout, log, record)
         return ""
 
-    def keys(self) -> frozenset[str]:
-        return frozenset(k for k, c in self._children.items() if not c.mute)
+    def keys(self) -> frozenset[Key]:
+        return frozenset(self._children)
 
     def pids(self) -> tuple[int, ...]:
         """Whose end is worth a wake-up."""
-        return tuple(c.process.pid for c in self._children.values())
+        return tuple(c.process.pid for c in self._all())
 
     def due(self) -> float | None:
         """Monotonic time at which `poll` has something to do even if no child ends; None: never."""
-        times = [c.asked + KILL_AFTER_S if c.asked else c.deadline for c in self._children.values()]
+        times = [c.asked + KILL_AFTER_S if c.asked else c.deadline for c in self._all()]
         return min(times, default=None)
 
-    def poll(self) -> tuple[JobEnd, ...]:
-        ended = []
-        for key, child in list(self._children.items()):
-            if _has_ended(child.process.pid):
-                result = self._finish(key, child)
-                if not child.mute:
-                    ended.append(result)
-            else:
+    def poll(self) -> tuple[JobEnd[Key], ...]:
+        for child in self._all():
+            if not _has_ended(child.process.pid):
                 self._press(child)
-        return tuple(ended)
+        over = [(k, c) for k, c in self._children.items() if _has_ended(c.process.pid)]
+        for child in [c for c in self._cancelled if _has_ended(c.process.pid)]:
+            self._cancelled.remove(child)
+            self._finish(child)
+        return tuple(self._ended(key, child) for key, child in over)
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: Key) -> None:
         child = self._children.pop(key, None)
         if child:
-            child.mute, child.asked = True, self._mono()
+            child.asked = self._mono()
             _signal_group(child.process.pid, signal.SIGTERM)
-            self._children[f"{key}\0{child.process.pid}"] = child  # the key is free at once
+            self._cancelled.append(child)  # the key is free at once
 
     def close(self) -> None:
-        for key, child in list(self._children.items()):
+        for child in self._all():
             _signal_group(child.process.pid, signal.SIGKILL)
-            self._finish(key, child)
+            self._finish(child)
+        self._children.clear()
+        self._cancelled.clear()
+
+    def _all(self) -> tuple[_Child, ...]:
+        return (*self._children.values(), *self._cancelled)
+
+    def _ended(self, key: Key, child: _Child) -> JobEnd[Key]:
+        del self._children[key]
+        code, output = self._finish(child)
+        final = None if child.why else code
+        return JobEnd(key, final, output, self._mono() - child.started, child.log, child.why)
 
     def _press(self, child: _Child) -> None:
         """Ask a child that is over its bounds to end, then force it."""
@@ -170,7 +183,7 @@ class Jobs:
         elif now >= child.asked + KILL_AFTER_S:
             _signal_group(child.process.pid, signal.SIGKILL)
 
-    def _finish(self, key: str, child: _Child) -> JobEnd:
+    def _finish(self, child: _Child) -> tuple[int, bytes]:
         """Reap it. Its group goes first, while the pid is still ours, so that no stranger can be hit."""
         _signal_group(child.process.pid, signal.SIGKILL)
         code = child.process.wait()
@@ -180,9 +193,7 @@ class Jobs:
         if child.record and self._disk:
             with contextlib.suppress(OSError):
                 self._disk.remove(child.record)
-        del self._children[key]
-        final = None if child.why else code
-        return JobEnd(key, final, output, self._mono() - child.started, child.log, child.why)
+        return code, output
 
     def _remember(self, pid: int) -> str:
         if not (self._disk and self._records):

@@ -6,7 +6,7 @@ seconds otherwise, a slice at a time, so that catching up with an old project ne
 
 from __future__ import annotations
 
-from fleet.core.case import LoopState
+from fleet.core.loop.nouns import LoopShown
 from fleet.core.model import Fleet
 from fleet.core.moment import LONG_AGO, Steady, Wall
 from fleet.tokens.phase import PhaseMeter
@@ -30,7 +30,7 @@ class Bookkeeper:
         self._noted = LONG_AGO
 
     def note(
-        self, fleet: Fleet, loop: LoopState, *, limited: bool, steady: Steady, wall: Wall
+        self, fleet: Fleet, loop: LoopShown, *, limited: bool, steady: Steady, wall: Wall
     ) -> list[Record]:
         """Bring the books up to date; returns the records of phases that are over."""
         if not fleet.watchdog.log_tokens or fleet.loop is None or loop.held:

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fleet import engine
-from fleet.core.case import LoopState
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.desired import Desired, Hold, Want
+from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.phases import doubt, place_at, starts_over
 from fleet.core.memory import MadeFor, Run
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import NEVER, later
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
-from fleet.core.rules.phases import doubt, place_at, starts_over
 from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
 from fleet.world.descriptors import Allowance
@@ -319,7 +319,7 @@ class Operator:
 
             wall = self.world.clock.wall()
             Bookkeeper(self.world, self.house).note(
-                self.fleet, LoopState(phase), limited=False, steady=NEVER, wall=wall
+                self.fleet, LoopShown(phase), limited=False, steady=NEVER, wall=wall
             )
 
     def _phase(self, panes: dict[str, PaneView], *, bare: bool) -> tuple[str, str, bool]:

@@ -1,8 +1,9 @@
-"""The position of the loop on disk: a bare index for everybody, a sidecar that knows what it means.
+"""The position of the loop on disk: a bare index for any reader, a sidecar that knows what it means.
 
 Two files cannot be replaced in one step, so a move is three writes: the sidecar with the new place and
-`pending`, the index, the sidecar again without it. Whoever finds a pending one finishes it, which is safe
-because it says both ends. Without `pending` a disagreement was made by hand, and that is not ours to mend.
+`pending`, the index, the sidecar again without it. A watchdog or a verb that finds a pending one finishes it,
+which is safe because it says both ends. Without `pending` a disagreement was made by hand, and that is not
+ours to mend.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from fleet.core.case import LoopState
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.loop import Place
+from fleet.core.loop.nouns import LoopShown, Place
+from fleet.core.result import Result
+from fleet.core.words import Outcome
 from fleet.journal.store import Store, StoreError
 
 SIDECAR = "phase"
@@ -63,25 +65,25 @@ class PhaseBook:
         return PhaseEntry(page.place, page.place.index if _half_made(page, index) else index)
 
     def mend(self) -> None:
-        """Finish a move that somebody was killed in."""
+        """Finish a move whose writer was killed in it."""
         with self._lock():
             page, index = self._page(), self._index()
             if page is not None and _half_made(page, index):
                 self._finish(page)
 
-    def move(self, expect: Place | None, to: Place) -> str:
-        """From the expected place to another, durably: "" or why not. Nothing is written if it differs."""
+    def move(self, expect: Place | None, to: Place) -> Result:
+        """From the expected place to another, durably. Nothing is written if it differs."""
         with self._lock():
             now = self.read()
             if now.trouble:
-                return now.trouble
+                return Result(Outcome.REFUSED, now.trouble)
             if now.place != expect:
                 where = now.place.id or "the end" if now.place else "nowhere"
-                return f"the loop is at {where} meanwhile"
+                return Result(Outcome.STALE, f"the loop is at {where} meanwhile")
             if expect is not None and now.index not in {None, expect.index}:
-                return f"state/{self._file} was changed meanwhile"
+                return Result(Outcome.STALE, f"state/{self._file} was changed meanwhile")
             self._write(to)
-        return ""
+        return Result(Outcome.DONE)
 
     def set(self, to: Place) -> None:
         """A person's word: whatever was there, this is the place now."""
@@ -126,9 +128,9 @@ class PhaseBook:
         return int(word)
 
 
-def standing(entry: PhaseEntry) -> LoopState:
+def standing(entry: PhaseEntry) -> LoopShown:
     """What the agents of the loop need to know of the position."""
     place = entry.place
     if entry.trouble or place is None or entry.index != place.index:
-        return LoopState(held=entry.trouble or "the loop's position is in doubt")
-    return LoopState(place.id, place.complete, keep_runs=place.keep_runs)
+        return LoopShown(held=entry.trouble or "the loop's position is in doubt")
+    return LoopShown(place.id, place.complete, keep_runs=place.keep_runs)

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 
 from fleet.core.done import read_done
-from fleet.core.loop import GitView, StatusView
+from fleet.core.loop.nouns import GitView, StatusView
 from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.moment import Wall
 from fleet.world import git
@@ -68,6 +68,12 @@ def places(loop: Loop, name: str) -> tuple[str, ...]:
     handoff = loop.handoff
     both = (os.path.join(handoff.repo, handoff.state_subdir, name), os.path.join(handoff.repo, name))
     return tuple(dict.fromkeys(os.path.normpath(p) for p in both))
+
+
+def identity(disk: Disk, path: str) -> str:
+    """Which file of that name it is; empty when there is none."""
+    found = disk.stat(path)
+    return f"{found.inode}-{found.mtime_ns}-{found.size}" if found else ""
 
 
 def _is_file(disk: Disk, path: str) -> bool:

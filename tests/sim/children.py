@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from fleet.core.loop.nouns import Job
 from fleet.world.jobs import JobEnd
 from tests.sim.clock import SimClock, Timer
 
@@ -30,13 +31,13 @@ class SimChildren:
         self._answer = answer
         self._before = before
         self._wake = wake
-        self._live: dict[str, Timer] = {}
-        self._ended: list[JobEnd] = []
+        self._live: dict[Job, Timer] = {}
+        self._ended: list[JobEnd[Job]] = []
         self.trouble = ""
 
     def start(
         self,
-        key: str,
+        key: Job,
         argv: Sequence[str],
         *,
         cwd: str,
@@ -65,17 +66,17 @@ class SimChildren:
         self._live[key] = self._clock.after(timeout if late else takes, ends)
         return ""
 
-    def poll(self) -> tuple[JobEnd, ...]:
+    def poll(self) -> tuple[JobEnd[Job], ...]:
         """Those that ended since the last time."""
         self._before("children.poll")
         ended, self._ended = tuple(self._ended), []
         return ended
 
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> frozenset[Job]:
         """Those at work."""
         return frozenset(self._live)
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: Job) -> None:
         """Its answer is not wanted."""
         self._before("children.cancel")
         if timer := self._live.pop(key, None):

@@ -637,7 +637,7 @@ class Simulation:
             clock.advance_to(t)
         for key in sorted(machine.keys):
             self.watchdog.hasten(key)
-        if machine.keys and isinstance(self.watchdog.loop, LoopKeeper):
+        if machine.keys and self.watchdog.loop is not None:
             self.watchdog.loop.watch_paths(self.fleet)  # as it is asked before each sleep
         machine.keys.clear()
 

@@ -13,14 +13,18 @@ from random import Random
 
 import pytest
 
-from fleet.core.loop import GitView, LoopPlan
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.decide import LoopDecision, decide_loop
+from fleet.core.loop.nouns import GitView
 from fleet.core.model import Gate, Handoff
+from fleet.core.moment import Moment
 from fleet.world import git
 from fleet.world.clock import RealClock
 from fleet.world.clone import CloneError, clone_command, found, make_clone
 from fleet.world.files import RealDisk
 from fleet.world.jobs import Jobs, child_env
 from fleet.world.loop import LoopKeeper
+from fleet.world.phasebook import PhaseBook
 from fleet.world.world import House, World
 from tests.tmux.project import until
 from tests.unit.loops import change, fleet, phase
@@ -104,11 +108,17 @@ class Watcher:
         self.house = House(world, self.fleet.log_dir)
         self.keeper = LoopKeeper(world, self.house, self.jobs)
 
-    def look(self) -> LoopPlan:
-        plan = self.keeper.turn(self.fleet, alive=())
-        for ping in plan.pings:
-            self.told.setdefault(ping.id, ping)
-        return plan
+    def look(self) -> LoopDecision:
+        loop, memory = self.fleet.loop, self.keeper.recall()
+        seen = self.keeper.look(self.fleet, loop, alive=())
+        now = Moment(time.monotonic(), time.time())
+        decision = decide_loop(LoopCase(self.fleet, loop, memory, seen, now))
+        self.keeper.keep(decision)
+        for effect in decision.effects:
+            self.keeper.do(self.fleet, loop, effect)
+        for agent, message in decision.messages:
+            self.told.setdefault((agent, message.id), message)
+        return decision
 
     def see(self, tip):
         """Look until that commit has been looked through."""
@@ -350,7 +360,7 @@ def test_an_inbox_is_told_once_whichever_tree_shows_it_first(repos, watch):
     for _ in range(4):
         w.look()
         time.sleep(0.05)
-    assert [(p.agent, p.about) for p in w.told.values()] == [("builder", "inbox")]
+    assert [(agent, m.about) for (agent, _), m in w.told.items()] == [("builder", "inbox")]
     (builder / "docs" / "ADVERSARY-INBOX.md").write_text("an answer", encoding="utf-8")
     until(lambda: (w.look(), len(w.told) == 2)[1])
     assert "an answer" not in "".join(p.text for p in w.told.values())
@@ -463,7 +473,7 @@ def gated(w, *gates):
 
 
 def place_of(w):
-    return w.keeper.book(w.fleet.loop).read().place
+    return PhaseBook(w.house.store, contextlib.nullcontext, w.fleet.loop.state_file).read().place
 
 
 def test_gates_that_pass_fail_and_hang(repos, watch):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fleet.core.case import AgentSeen, Case, LoopState, ProcView, Wish
+from fleet.core.case import AgentSeen, Case, ProcView, Wish
 from fleet.core.desired import Want
+from fleet.core.loop.nouns import LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message, Run
 from fleet.core.model import Backend, Member, Pattern, WatchdogSpec
 from fleet.core.moment import Moment
@@ -84,4 +85,4 @@ def marker(offset: float | None, text: str = "WAITING-UNTIL: soon") -> Marker:
 
 
 __all__ = [n for n in dir() if not n.startswith("_")]
-LOOP = LoopState("p1")
+LOOP = LoopShown("p1")

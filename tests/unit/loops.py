@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from fleet.core.decide_loop import decide_loop
 from fleet.core.done import Done
-from fleet.core.loop import GitView, LoopMemory, LoopSeen, Move, Place, StatusView, TreeView
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.decide import decide_loop
+from fleet.core.loop.effects import Move
+from fleet.core.loop.nouns import GitView, LoopMemory, LoopSeen, Place, StatusView, TreeView
 from fleet.core.model import Backend, Fleet, Handoff, Loop, Member, Phase, WatchdogSpec
+from fleet.core.moment import Moment
 from fleet.world.ports import FileStat
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -93,15 +96,21 @@ def settled(f, index=0, **more):
 
 
 def decide(f, memory=None, view=None, now=NOW):
-    return decide_loop(f, memory or LoopMemory(), view or seen(f), now)
+    """Both clocks show `now`."""
+    return decide_loop(LoopCase(f, f.loop, memory or LoopMemory(), view or seen(f), Moment(now, now)))
 
 
 def moves(plan):
-    return [s for s in plan.steps if isinstance(s, Move)]
+    return effects(plan, Move)
 
 
-def steps(plan, kind):
-    return [s for s in plan.steps if isinstance(s, kind)]
+def effects(plan, kind):
+    return [e for e in plan.effects if isinstance(e, kind)]
+
+
+def pings(plan):
+    """The messages, without the agents they are for."""
+    return [message for _, message in plan.messages]
 
 
 class Crash(BaseException):

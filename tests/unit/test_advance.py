@@ -7,10 +7,14 @@ import json
 
 import pytest
 
-from fleet.core.loop import Ping, Place
+from fleet.core.loop.case import LoopCase
+from fleet.core.loop.decide import decide_loop
+from fleet.core.loop.effects import CallTask
+from fleet.core.loop.nouns import GateJob, LoopJob, Place
+from fleet.core.loop.pings import ping_id
 from fleet.core.model import Gate, Handoff, OnComplete
-from fleet.core.rules.outbox import of_ping
-from fleet.core.words import PingAbout
+from fleet.core.moment import Moment
+from fleet.core.words import Outcome, PingAbout
 from fleet.journal.store import Store
 from fleet.world.jobs import JobEnd
 from fleet.world.loop import LoopKeeper
@@ -41,15 +45,16 @@ class FakeChildren:
         self.ended = []
 
     def start(self, key, argv, *, cwd, timeout, log="", env=()):
-        if key == "history":
+        if key is LoopJob.HISTORY:
             base, _, tip = argv[-2].rpartition("...")
             out = self.story.log(base, tip)
-        elif key.startswith("gate:"):
+        elif isinstance(key, GateJob):
             self.story.gates_run.append(key)
             out = b""
         else:
             out = b""
-        self.ended.append(JobEnd(key, 1 if key in self.story.failing else 0, out, 0.1, log))
+        failed = self.story.gates_fail and isinstance(key, GateJob)
+        self.ended.append(JobEnd(key, int(failed), out, 0.1, log))
         return ""
 
     def poll(self):
@@ -65,7 +70,7 @@ class FakeChildren:
 
 def told(commit):
     """The id of the message that tells the adversary of a claim."""
-    return of_ping(Ping(f"claim-{commit}-adversary", "adversary", "", PingAbout.CLAIM)).id
+    return ping_id(PingAbout.CLAIM, commit, "adversary")
 
 
 class Story:
@@ -76,7 +81,7 @@ class Story:
         self.disk = MemoryDisk()
         self.clock = Clock()
         self.commits = []  # (hash, subject), oldest first
-        self.failing = set()
+        self.gates_fail = False
         self.gates_run = []
         self.outbox = {}  # ids of the messages that were put there, in their order
         self.tasks = []
@@ -125,12 +130,14 @@ class Story:
                 self.commit(f"claim({now.id}): built")
 
     def turn(self):
-        plan = self.keeper.turn(self.f, alive=())
+        memory, seen = self.keeper.recall(), self.keeper.look(self.f, self.f.loop, alive=())
+        now = self.clock.now
+        decision = decide_loop(LoopCase(self.f, self.f.loop, memory, seen, Moment(now, now)))
+        self.keeper.keep(decision)
+        done = [(e, self.keeper.do(self.f, self.f.loop, e)) for e in decision.effects]
         for name in self.disk.names(f"{self.f.log_dir}/state/outbox"):
             self.outbox.setdefault(name.partition(".")[2].removesuffix(".json"), 1)
-        if plan.task and plan.task.token not in self.tasks:
-            self.tasks.append(plan.task.token)
-        return plan
+        self.tasks += [e.token for e, result in done if isinstance(e, CallTask) and result.ok]
 
     def see(self):
         found = self.book().read()
@@ -233,7 +240,7 @@ def test_with_gates_and_a_task_it_survives_every_kill_too():
 def test_a_gate_runs_once_a_commit_and_its_failure_keeps_the_phase():
     f = two_phases(gates=[Gate(run="make test")])
     story = Story(f)
-    story.failing = _Everything("gate:")
+    story.gates_fail = True
     for _ in range(12):
         story.turn()
         story.work()
@@ -241,21 +248,13 @@ def test_a_gate_runs_once_a_commit_and_its_failure_keeps_the_phase():
     assert story.book().read().place.id == "p1"
     assert len(story.gates_run) == 1
     assert len([i for i in story.outbox if i.startswith("gate-")]) == 1
-    story.failing = set()
+    story.gates_fail = False
     story.commit("fix: mended")
     for _ in range(4):
         story.turn()
         story.clock.now += 1
     assert story.book().read().place.id == "p2"
     assert len(story.gates_run) == 2
-
-
-class _Everything:
-    def __init__(self, lead):
-        self.lead = lead
-
-    def __contains__(self, key):
-        return key.startswith(self.lead)
 
 
 def test_commits_made_while_nobody_watched_are_told():
@@ -278,10 +277,11 @@ def book(disk):
 
 def test_a_move_expects_what_it_was_decided_on():
     f, disk = fleet(), MemoryDisk()
-    assert book(disk).move(None, place(f, 0)) == ""
-    assert book(disk).move(place(f, 0), place(f, 1)) == ""
+    assert book(disk).move(None, place(f, 0)).ok
+    assert book(disk).move(place(f, 0), place(f, 1)).ok
     before = dict(disk.files)
-    assert "p2" in book(disk).move(place(f, 0), place(f, 1))
+    stale = book(disk).move(place(f, 0), place(f, 1))
+    assert (stale.outcome, stale.why) == (Outcome.STALE, "the loop is at p2 meanwhile")
     assert disk.files == before, "a stale move writes nothing"
 
 
@@ -289,7 +289,7 @@ def test_an_index_changed_between_look_and_move_is_not_overwritten():
     f, disk = fleet(), MemoryDisk()
     book(disk).move(None, place(f, 0))
     disk.files["/s/phase-idx"] = b"2\n"
-    assert "changed" in book(disk).move(place(f, 0), place(f, 1))
+    assert "changed" in book(disk).move(place(f, 0), place(f, 1)).why
     assert disk.files["/s/phase-idx"] == b"2\n"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fleet.core.loop import ClearMarker, ConsumeTrigger, InboxView, ReadHistory, RunTask, WriteMarker
+from fleet.core.loop.effects import CallTask, ClearMarker, ConsumeTrigger, ReadHistory, WriteMarker
+from fleet.core.loop.nouns import InboxView
 from fleet.core.model import OnComplete
-from tests.unit.loops import NOW, STILL, B, change, decide, fleet, moves, seen, settled, steps
+from tests.unit.loops import NOW, STILL, B, change, decide, effects, fleet, moves, seen, settled
 
 REPORT = OnComplete("/p/.ao/.run-on-complete", "reporter")
 
@@ -16,20 +17,20 @@ def end(f=None, memory=None, now=NOW, **more):
 
 def test_the_marker_waits_for_the_loops_to_stop():
     plan = end(alive=("builder",))
-    assert plan.complete
-    assert not steps(plan, WriteMarker)
-    assert "builder" in plan.state
-    assert steps(end(memory=plan.memory), WriteMarker) == [steps(end(), WriteMarker)[0]]
+    assert plan.shown.complete
+    assert not effects(plan, WriteMarker)
+    assert "builder" in plan.shown.state
+    assert effects(end(memory=plan.memory), WriteMarker) == [effects(end(), WriteMarker)[0]]
 
 
 def test_a_loop_that_will_not_stop_does_not_hold_the_marker_for_ever():
     plan = end(alive=("builder",))
-    assert not steps(end(memory=plan.memory, now=NOW + 59, alive=("builder",)), WriteMarker)
-    assert steps(end(memory=plan.memory, now=NOW + 61, alive=("builder",)), WriteMarker)
+    assert not effects(end(memory=plan.memory, now=NOW + 59, alive=("builder",)), WriteMarker)
+    assert effects(end(memory=plan.memory, now=NOW + 61, alive=("builder",)), WriteMarker)
 
 
 def test_the_marker_names_what_was_done():
-    (step,) = steps(end(), WriteMarker)
+    (step,) = effects(end(), WriteMarker)
     assert step.ids == ("p1", "p2", "p3")
 
 
@@ -41,15 +42,15 @@ def test_a_complete_loop_keeps_up_with_the_repository_and_wakes_nobody():
         inboxes=(InboxView("ADVERSARY-INBOX.md", work="2", remote="2"),),
     )
     assert plan.memory.tip == B
-    assert not steps(plan, ReadHistory)
-    assert not plan.pings
+    assert not effects(plan, ReadHistory)
+    assert not plan.messages
 
 
 def test_completion_is_idempotent():
     plan = end(marker=True)
     again = end(memory=plan.memory, marker=True)
-    assert again.complete
-    assert again.steps == ()
+    assert again.shown.complete
+    assert again.effects == ()
     assert again.notes == ()
     assert again.memory == plan.memory
 
@@ -57,7 +58,7 @@ def test_completion_is_idempotent():
 def test_a_marker_that_is_not_true_is_cleared():
     f = fleet()
     plan = decide(f, settled(f), seen(f, 1, marker=True))
-    assert steps(plan, ClearMarker)
+    assert effects(plan, ClearMarker)
     assert not moves(plan)
 
 
@@ -66,36 +67,40 @@ def test_an_appended_phase_opens_the_loop_and_then_clears_the_marker():
     plan = decide(new, settled(old), seen(old, 2, marker=True, status=None))
     (move,) = moves(plan)
     assert move.to.id == "c"
-    assert not steps(plan, ClearMarker), "one thing at a time: the record first"
+    assert not effects(plan, ClearMarker), "one thing at a time: the record first"
     after = decide(new, plan.memory, seen(new, 2, marker=True))
-    assert steps(after, ClearMarker)
-    assert after.phase == "c"
+    assert effects(after, ClearMarker)
+    assert after.shown.phase == "c"
 
 
 def test_without_its_trigger_file_the_task_is_not_run():
     plan = end(fleet(on_complete=REPORT), marker=True)
-    assert plan.task is None
-    assert not steps(plan, ConsumeTrigger)
+    assert not effects(plan, CallTask)
+    assert not effects(plan, ConsumeTrigger)
 
 
 def test_the_trigger_is_consumed_and_the_task_stays_asked_for():
     f = fleet(on_complete=REPORT)
     plan = end(f, marker=True, trigger="7-1-0")
-    assert plan.task == RunTask("reporter", "7-1-0")
-    assert steps(plan, ConsumeTrigger) == [ConsumeTrigger("7-1-0")]
+    assert effects(plan, CallTask) == [CallTask("reporter", "7-1-0")]
+    assert effects(plan, ConsumeTrigger) == [ConsumeTrigger("7-1-0")]
     assert [n.type for n in plan.notes] == ["task.triggered"]
     later = end(f, plan.memory, marker=True)
-    assert later.task == RunTask("reporter", "7-1-0"), "what it runs for is on record, not in the file"
-    assert later.steps == ()
+    assert later.effects == (CallTask("reporter", "7-1-0"),), "it is on record, not in the file"
     assert later.notes == ()
+    assert end(f, plan.memory, marker=True, called="7-1-0").effects == (), "it was called"
+
+
+def test_a_task_that_was_called_for_a_trigger_that_is_forgotten_is_left_alone():
+    assert end(fleet(on_complete=REPORT), marker=True, called="7-1-0").effects == ()
 
 
 def test_killed_before_the_trigger_was_deleted_the_task_is_the_same_one():
     f = fleet(on_complete=REPORT)
     plan = end(f, marker=True, trigger="7-1-0")
     again = end(f, plan.memory, marker=True, trigger="7-1-0")
-    assert again.task == plan.task
-    assert steps(again, ConsumeTrigger)
+    assert effects(again, CallTask) == effects(plan, CallTask)
+    assert effects(again, ConsumeTrigger)
     assert not again.notes
 
 
@@ -103,18 +108,18 @@ def test_a_second_trigger_is_a_second_run():
     f = fleet(on_complete=REPORT)
     first = end(f, marker=True, trigger="7-1-0")
     second = end(f, first.memory, marker=True, trigger="8-2-0")
-    assert second.task == RunTask("reporter", "8-2-0")
+    assert effects(second, CallTask) == [CallTask("reporter", "8-2-0")]
 
 
 def test_the_task_waits_for_the_marker():
     plan = end(fleet(on_complete=REPORT), trigger="7-1-0")
-    assert plan.task is None
-    assert steps(plan, WriteMarker)
-    assert not steps(plan, ConsumeTrigger)
+    assert not effects(plan, CallTask)
+    assert effects(plan, WriteMarker)
+    assert not effects(plan, ConsumeTrigger)
 
 
 def test_a_trigger_before_the_end_does_nothing():
     f = fleet(on_complete=REPORT)
     plan = decide(f, settled(f), seen(f, 1, trigger="7-1-0"))
-    assert plan.task is None
-    assert not steps(plan, ConsumeTrigger)
+    assert not effects(plan, CallTask)
+    assert not effects(plan, ConsumeTrigger)

@@ -6,12 +6,10 @@ import itertools
 
 import pytest
 
-from fleet.core.loop import Cancel, Commit, GateResult, LookAtTree, RunGate, TreeView
-from fleet.core.model import Gate, Handoff
-from fleet.core.rules.gates import (
+from fleet.core.loop.effects import CancelGate, LookAtTree, RunGate
+from fleet.core.loop.gates import (
     Answer,
     builders,
-    job_of,
     judge,
     judge_ratchet,
     key_of,
@@ -19,6 +17,8 @@ from fleet.core.rules.gates import (
     print_of,
     verdict_in,
 )
+from fleet.core.loop.nouns import Commit, GateResult, LoopJob, TreeView
+from fleet.core.model import Gate, Handoff
 from tests.unit.loops import (
     DONE,
     NOW,
@@ -30,12 +30,13 @@ from tests.unit.loops import (
     agent,
     change,
     decide,
+    effects,
     fleet,
     moves,
+    pings,
     place,
     seen,
     settled,
-    steps,
 )  # fmt: skip
 
 TESTS, CLEAN = Gate(run="make test", timeout=60), Gate(clean=True)
@@ -64,24 +65,24 @@ def run(gates, *results, git=STILL, jobs=(), memory=None, now=NOW, **more):
 
 def test_gates_wait_until_the_phase_is_really_done():
     f = fleet(gates=[TESTS])
-    assert not steps(decide(f, settled(f), seen(f, status=WORKING)), RunGate)
-    assert not steps(decide(f, None, seen(f, status=DONE)), RunGate), "seen once is not enough"
+    assert not effects(decide(f, settled(f), seen(f, status=WORKING)), RunGate)
+    assert not effects(decide(f, None, seen(f, status=DONE)), RunGate), "seen once is not enough"
 
 
 def test_the_first_gate_is_started_and_the_phase_stays():
     plan = run([TESTS, CLEAN])
-    (step,) = steps(plan, RunGate)
+    (step,) = effects(plan, RunGate)
     assert (step.index, step.gate, step.key) == (0, TESTS, A)
     assert not moves(plan)
-    assert "gate 1 of 2 (run) is running" in plan.state
+    assert "gate 1 of 2 (run) is running" in plan.shown.state
 
 
 def test_gates_run_in_order_and_one_at_a_time():
-    (step,) = steps(run([TESTS, CLEAN], result(TESTS)), RunGate)
+    (step,) = effects(run([TESTS, CLEAN], result(TESTS)), RunGate)
     assert step.index == 1
-    plan = run([TESTS, CLEAN], jobs=[job_of(steps(run([TESTS]), RunGate)[0])])
-    assert not steps(plan, RunGate)
-    assert not steps(plan, Cancel)
+    plan = run([TESTS, CLEAN], jobs=[effects(run([TESTS]), RunGate)[0].job])
+    assert not effects(plan, RunGate)
+    assert not effects(plan, CancelGate)
 
 
 def test_all_passed_for_this_commit_advances():
@@ -91,16 +92,16 @@ def test_all_passed_for_this_commit_advances():
 
 def test_a_failure_stops_the_rest_and_is_told_once_with_its_log():
     plan = run([TESTS, CLEAN], result(TESTS, ok=False))
-    assert not steps(plan, RunGate)
+    assert not effects(plan, RunGate)
     assert not moves(plan)
-    (ping,) = plan.pings
-    assert (ping.agent, ping.about) == ("builder", "gate")
+    (ping,) = pings(plan)
+    assert [(agent, m.about) for agent, m in plan.messages] == [("builder", "gate")]
     assert "/p/.ao/logs/gates/x.log" in ping.text
     assert A[:12] in ping.text
     assert "it said so" not in ping.text, "the gate's words stay in the log"
-    assert "gate 1 of 2 (run) failed" in plan.state
+    assert "gate 1 of 2 (run) failed" in plan.shown.state
     again = run([TESTS, CLEAN], result(TESTS, ok=False), memory=plan.memory)
-    assert again.pings == ()
+    assert not pings(again)
     assert not [n for n in again.notes if n.type == "gate.failed"]
 
 
@@ -108,38 +109,39 @@ def test_a_new_commit_is_judged_anew_and_told_anew():
     told = run([TESTS], result(TESTS, ok=False))
     moved = change(STILL, head=B, tree=TreeView(B, at=NOW))
     memory = told.memory
-    (step,) = steps(run([TESTS], result(TESTS, ok=False), git=moved, memory=memory), RunGate)
+    (step,) = effects(run([TESTS], result(TESTS, ok=False), git=moved, memory=memory), RunGate)
     assert step.key == B
     plan = run([TESTS], result(TESTS, ok=False), result(TESTS, ok=False, key=B), git=moved, memory=memory)
-    assert len(plan.pings) == 1
-    assert B[:12] in plan.pings[0].text
-    assert plan.pings[0].id != told.pings[0].id
+    assert len(pings(plan)) == 1
+    assert B[:12] in pings(plan)[0].text
+    assert pings(plan)[0].id != pings(told)[0].id
 
 
 def test_an_edited_gate_has_never_been_run():
-    assert steps(run([change(TESTS, run="make check")], result(TESTS)), RunGate)
+    assert effects(run([change(TESTS, run="make check")], result(TESTS)), RunGate)
     assert moves(run([change(TESTS, timeout=5)], result(TESTS))), "a time limit does not change what it says"
 
 
 def test_a_result_of_another_phase_says_nothing():
-    assert steps(run([TESTS], result(TESTS, phase="p0")), RunGate)
+    assert effects(run([TESTS], result(TESTS, phase="p0")), RunGate)
 
 
 def test_a_gate_at_work_for_an_older_commit_makes_room():
-    old = job_of(RunGate("p1", 0, TESTS, print_of(TESTS), A))
+    old = RunGate("p1", 0, TESTS, print_of(TESTS), A).job
     plan = run([TESTS], git=change(STILL, head=B, tree=TreeView(B, at=NOW)), jobs=[old])
-    assert steps(plan, Cancel) == [Cancel(old)]
-    assert not steps(plan, RunGate)
+    assert effects(plan, CancelGate) == [CancelGate(old)]
+    assert not effects(plan, RunGate)
 
 
 def test_a_failed_clean_is_looked_at_again_because_no_commit_names_it():
-    assert not steps(run([CLEAN], result(CLEAN, ok=False, at=NOW - 1)), RunGate)
+    assert not effects(run([CLEAN], result(CLEAN, ok=False, at=NOW - 1)), RunGate)
     plan = run([CLEAN], result(CLEAN, ok=False, at=NOW - 6))
-    assert steps(plan, RunGate)
-    assert len(plan.pings) == 1
+    assert effects(plan, RunGate)
+    assert len(pings(plan)) == 1
     again = run([CLEAN], result(CLEAN, ok=False, at=NOW - 6), memory=plan.memory)
-    assert not again.pings, "looked at again is not told again"
-    assert not steps(run([TESTS], result(TESTS, ok=False, at=NOW - 6)), RunGate), "a command's answer stands"
+    assert not pings(again), "looked at again is not told again"
+    plan = run([TESTS], result(TESTS, ok=False, at=NOW - 6))
+    assert not effects(plan, RunGate), "a command's answer stands"
 
 
 def test_a_review_hangs_on_the_watched_ref_not_on_the_work_tree():
@@ -157,15 +159,15 @@ def test_without_a_commit_the_status_text_is_the_key():
 
 def test_a_repository_that_cannot_be_read_holds_the_gates():
     plan = run([TESTS], git=None)
-    assert not steps(plan, RunGate)
+    assert not effects(plan, RunGate)
     assert not moves(plan)
-    assert "cannot be read" in plan.state
+    assert "cannot be read" in plan.shown.state
 
 
 def test_the_ratchet_is_given_the_value_accepted_so_far():
     f = fleet(gates=[RATCHET])
     view = seen(f, place=place(f, 0, ratchets=(("coverage", 80.0),)), status=DONE)
-    (step,) = steps(decide(f, settled(f), view), RunGate)
+    (step,) = effects(decide(f, settled(f), view), RunGate)
     assert step.baseline == 80.0
 
 
@@ -341,31 +343,32 @@ DIRTY = TreeView(A, tracked="t1", at=NOW)
 
 def test_a_result_belongs_to_the_commit_and_the_work_tree():
     dirty = change(STILL, tree=DIRTY)
-    (step,) = steps(run([TESTS, CLEAN], result(TESTS), git=dirty), RunGate)
+    (step,) = effects(run([TESTS, CLEAN], result(TESTS), git=dirty), RunGate)
     assert (step.index, step.key) == (0, f"{A}+t1.")
-    (step,) = steps(run([TESTS, CLEAN], result(TESTS, key=DIRTY.key)), RunGate)
+    (step,) = effects(run([TESTS, CLEAN], result(TESTS, key=DIRTY.key)), RunGate)
     assert (step.index, step.key) == (0, A), "what passed on a dirty tree is asked again on a clean one"
 
 
 def test_the_work_tree_is_looked_at_before_the_gates_and_before_the_step():
-    assert steps(run([TESTS], git=change(STILL, tree=None)), LookAtTree)
-    assert not steps(run([TESTS], git=change(STILL, tree=None), jobs=["worktree"]), LookAtTree)
+    assert effects(run([TESTS], git=change(STILL, tree=None)), LookAtTree)
+    assert not effects(run([TESTS], git=change(STILL, tree=None), jobs=[LoopJob.WORKTREE]), LookAtTree)
     plan = run([TESTS], result(TESTS), git=change(STILL, tree=TreeView(A, at=NOW - 1)))
-    assert steps(plan, LookAtTree), "the look was older than the answer"
+    assert effects(plan, LookAtTree), "the look was older than the answer"
     assert not moves(plan)
-    assert not steps(run([REVIEW], git=change(STILL, tree=None)), LookAtTree), "a review does not hang on it"
+    plan = run([REVIEW], git=change(STILL, tree=None))
+    assert not effects(plan, LookAtTree), "a review does not hang on it"
 
 
 @pytest.mark.parametrize(("age", "wake"), [(60.0, 5.0), (5.0, 5.0), (2.0, 3.0)])
 def test_a_look_at_the_work_tree_that_is_under_way_is_waited_for_without_looking_on(age, wake):
     tree = TreeView(A, at=NOW - age)
-    plan = run([TESTS], result(TESTS, ok=False), git=change(STILL, tree=tree), jobs=["worktree"])
+    plan = run([TESTS], result(TESTS, ok=False), git=change(STILL, tree=tree), jobs=[LoopJob.WORKTREE])
     assert plan.wake_at is not None
     assert plan.wake_at - NOW == pytest.approx(wake)
 
 
 def test_a_phase_without_gates_costs_no_look():
-    assert not steps(run([], git=change(STILL, tree=None)), LookAtTree)
+    assert not effects(run([], git=change(STILL, tree=None)), LookAtTree)
 
 
 def test_a_failure_is_told_once_a_commit_whatever_the_work_tree_does():
@@ -373,20 +376,20 @@ def test_a_failure_is_told_once_a_commit_whatever_the_work_tree_does():
     git = change(STILL, tree=DIRTY)
     memory = first.memory
     second = run([TESTS], result(TESTS, ok=False, key=DIRTY.key), git=git, memory=memory)
-    assert not second.pings
+    assert not pings(second)
 
 
 def test_a_phase_that_is_done_again_takes_nothing_from_before():
     f = fleet(gates=[TESTS])
     view = seen(f, place=place(f, 0, since=7.0), status=DONE, gates=(result(TESTS),))
-    assert steps(decide(f, settled(f), view), RunGate)
+    assert effects(decide(f, settled(f), view), RunGate)
     view = seen(f, place=place(f, 0, since=7.0), status=DONE, gates=(result(TESTS, begun=7.0),))
     assert moves(decide(f, settled(f), view))
 
 
 def test_a_gate_during_which_files_changed_is_asked_again():
-    assert not steps(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 1)), RunGate)
-    assert steps(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 6)), RunGate)
+    assert not effects(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 1)), RunGate)
+    assert effects(run([TESTS], result(TESTS, ok=False, moved=True, at=NOW - 6)), RunGate)
 
 
 @pytest.mark.parametrize(
@@ -420,4 +423,4 @@ def test_a_commit_of_the_past_is_not_shown_to_anybody():
         git=change(STILL, tip=C, head=C, tree=TreeView(C, at=NOW)),
         memory=settled(fleet(), tip=C),
     )
-    assert C[:12] in plan.pings[0].text
+    assert C[:12] in pings(plan)[0].text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core.loop import GateResult, LoopMemory, Place
+from fleet.core.loop.gates import print_of
+from fleet.core.loop.nouns import GateResult, LoopMemory, Place
+from fleet.core.loop.phases import find, starts_over
 from fleet.core.model import Gate
-from fleet.core.rules.phases import find, starts_over
 from tests.unit.loops import DONE, NOW, WORKING, change, decide, fleet, moves, place, seen, settled
 
 
@@ -21,16 +22,16 @@ def test_while_the_position_is_being_written_nobody_starts():
     for view in (seen(f, place=None, index=None), seen(f, place=place(old, 1), marker=True)):
         plan = decide(f, view=view)
         assert moves(plan)
-        assert plan.held
-        assert not plan.problems
+        assert plan.shown.held
+        assert not plan.shown.problems
 
 
 def test_a_phase_that_is_not_done_stays():
     f = fleet()
     plan = decide(f, settled(f), seen(f))
     assert not moves(plan)
-    assert (plan.phase, plan.complete, plan.held) == ("p1", False, "")
-    assert plan.state == "phase p1 (1/3)"
+    assert (plan.shown.phase, plan.shown.complete, plan.shown.held) == ("p1", False, "")
+    assert plan.shown.state == "phase p1 (1/3)"
 
 
 def test_done_is_believed_only_when_it_was_seen_twice():
@@ -78,7 +79,7 @@ def test_a_status_file_that_could_not_be_read_changes_nothing():
     plan = decide(f, memory, seen(f, status=None, blind=("/p/x: is a link",)))
     assert not moves(plan)
     assert plan.memory.done_since == memory.done_since
-    assert "/p/x: is a link" in plan.problems
+    assert "/p/x: is a link" in plan.shown.problems
 
 
 def test_a_phase_already_done_when_it_begins_is_traced_and_passed():
@@ -96,14 +97,14 @@ def test_a_refused_marker_is_shown_with_its_line():
         WORKING, reading=change(WORKING.reading, line=7, why="what follows takes it back: 'Not yet'")
     )
     plan = decide(f, settled(f), seen(f, status=view))
-    assert "/p/builder/docs/STATUS.md:7: what follows takes it back: 'Not yet'" in plan.problems
+    assert "/p/builder/docs/STATUS.md:7: what follows takes it back: 'Not yet'" in plan.shown.problems
 
 
 def test_without_auto_advance_a_done_phase_waits_for_a_person_and_says_so_once():
     f = fleet(auto_advance=False)
     plan = decide(f, settled(f), seen(f, status=DONE))
     assert not moves(plan)
-    assert "waiting for `agents.py phase next`" in plan.state
+    assert "waiting for `agents.py phase next`" in plan.shown.state
     assert [n.type for n in plan.notes] == ["phase.held"]
     assert not decide(f, plan.memory, seen(f, status=DONE)).notes
 
@@ -112,8 +113,8 @@ def test_a_next_phase_that_cannot_be_started_keeps_the_loop_where_it_is():
     f = fleet()
     plan = decide(f, settled(f), seen(f, status=DONE, next_trouble="phase p2: plan plans/p2.md is missing"))
     assert not moves(plan)
-    assert plan.phase == "p1", "the running agents stay in their phase"
-    assert any("plans/p2.md" in p for p in plan.problems)
+    assert plan.shown.phase == "p1", "the running agents stay in their phase"
+    assert any("plans/p2.md" in p for p in plan.shown.problems)
     assert [n.type for n in plan.notes] == ["phase.held"]
     assert not decide(
         f, plan.memory, seen(f, status=DONE, next_trouble="phase p2: plan plans/p2.md is missing")
@@ -149,22 +150,22 @@ def test_a_phase_list_edit_never_runs_the_wrong_plan(before, index, after, expec
     made = moves(plan)
     word, *rest = expected.split(":")
     if word == "hold":
-        assert plan.held
+        assert plan.shown.held
         assert not made
-        assert not plan.phase
-        assert "phase set" in plan.held
+        assert not plan.shown.phase
+        assert "phase set" in plan.shown.held
     elif word == "stay":
         assert not made
-        assert plan.phase == before[index]
+        assert plan.shown.phase == before[index]
     elif word == "complete":
         assert not made
-        assert plan.complete
+        assert plan.shown.complete
     elif word == "clamp":
-        assert plan.complete
+        assert plan.shown.complete
         assert made[0].to == Place(int(rest[0]), "", after, NOW, "a" * 40)
     else:
         assert (made[0].to.index, made[0].to.id) == (int(rest[0]), rest[1])
-        assert not plan.complete
+        assert not plan.shown.complete
 
 
 def test_a_clamped_loop_opens_again_when_a_phase_is_appended():
@@ -177,9 +178,9 @@ def test_a_clamped_loop_opens_again_when_a_phase_is_appended():
 def test_an_index_changed_by_hand_holds_and_names_both():
     f = fleet()
     plan = decide(f, view=seen(f, place=place(f, 2), index=0))
-    assert "phase-idx says 0 (p1)" in plan.held
-    assert "phase.json says 2 (p3)" in plan.held
-    assert not plan.steps or not moves(plan)
+    assert "phase-idx says 0 (p1)" in plan.shown.held
+    assert "phase.json says 2 (p3)" in plan.shown.held
+    assert not plan.effects or not moves(plan)
     assert [n.type for n in plan.notes] == ["phase.held"]
     assert not decide(f, plan.memory, seen(f, place=place(f, 2), index=0)).notes
 
@@ -202,14 +203,12 @@ def test_a_missing_index_is_written_again_from_the_sidecar():
 def test_an_unreadable_record_holds_the_loop():
     f = fleet()
     plan = decide(f, view=seen(f, place=None, index=None, trouble="state/phase-idx holds 'x'"))
-    assert plan.held == "state/phase-idx holds 'x'"
+    assert plan.shown.held == "state/phase-idx holds 'x'"
     assert not moves(plan)
 
 
 def test_ratchets_are_carried_from_phase_to_phase():
     f = fleet("p1", "p2", gates=[Gate(ratchet="cov", metric="coverage")])
-    from fleet.core.rules.gates import print_of
-
     passed = GateResult(
         "p1", 0, print_of(f.loop.phases[0].gates[0]), "a" * 40, ok=True, said="", at=NOW, value=81.5
     )
@@ -252,11 +251,3 @@ def test_a_phase_is_named_by_index_or_id(word, expected):
 
 def test_an_id_that_is_a_number_wins_over_the_index():
     assert find(fleet("2", "1", "0").loop, "0") == 2
-
-
-def test_without_a_loop_there_is_nothing_to_do():
-    f = change(fleet(), loop=None)
-    plan = decide(f, LoopMemory(tip="x"), seen(fleet()))
-    assert plan.memory == LoopMemory(tip="x")
-    assert not plan.steps
-    assert not plan.pings

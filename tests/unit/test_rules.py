@@ -9,9 +9,10 @@ import pytest
 
 from fleet.backends import profiles
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start, Unpause
-from fleet.core.case import AgentSeen, LoopState, ProcView, Wish
+from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
+from fleet.core.loop.nouns import LoopShown
 from fleet.core.memory import AgentMemory, Limit, MadeFor, Stopping
 from fleet.core.model import Wake
 from fleet.core.pardon import pardon
@@ -197,24 +198,24 @@ EARLIER = replace(READY, run=replace(READY.run, made_for=MadeFor(call=1)), over=
 @pytest.mark.parametrize(
     ("memory", "loop", "look", "action", "words"),
     [
-        pytest.param(IN_P1, LoopState("p1"), seen(), None, None, id="same-phase"),
-        pytest.param(IN_P1, LoopState("p2"), seen(), Signal, "p2 begins", id="R112-the-phase-moved-on"),
-        pytest.param(IN_P1, LoopState("p2", keep_runs=True), seen(), None, None, id="T18-no-restart-asked"),
+        pytest.param(IN_P1, LoopShown("p1"), seen(), None, None, id="same-phase"),
+        pytest.param(IN_P1, LoopShown("p2"), seen(), Signal, "p2 begins", id="R112-the-phase-moved-on"),
+        pytest.param(IN_P1, LoopShown("p2", keep_runs=True), seen(), None, None, id="T18-no-restart-asked"),
         pytest.param(
-            IN_P1, LoopState("", complete=True), seen(), Signal, "complete", id="R113-finished-loops-stop"
+            IN_P1, LoopShown("", complete=True), seen(), Signal, "complete", id="R113-finished-loops-stop"
         ),
         pytest.param(
-            IN_P1, LoopState("", complete=True), seen(pane=None), None, "complete", id="R118-and-stay"
+            IN_P1, LoopShown("", complete=True), seen(pane=None), None, "complete", id="R118-and-stay"
         ),
         pytest.param(
-            OVER, LoopState("p1", held="doubt"), seen(pane=None), None, "held", id="T52-held-is-not-started"
+            OVER, LoopShown("p1", held="doubt"), seen(pane=None), None, "held", id="T52-held-is-not-started"
         ),
         pytest.param(
-            IN_P1, LoopState("p1", held="doubt"), seen(), None, None, id="held-leaves-the-running-alone"
+            IN_P1, LoopShown("p1", held="doubt"), seen(), None, None, id="held-leaves-the-running-alone"
         ),
-        pytest.param(IN_P1, LoopState(), seen(), None, None, id="an-unknown-position-stops-nobody"),
+        pytest.param(IN_P1, LoopShown(), seen(), None, None, id="an-unknown-position-stops-nobody"),
         pytest.param(
-            OVER, LoopState(), seen(pane=None), None, "held", id="an-unknown-position-starts-nobody"
+            OVER, LoopShown(), seen(pane=None), None, "held", id="an-unknown-position-starts-nobody"
         ),
     ],
 )
@@ -223,7 +224,7 @@ def test_turnover(memory, loop, look, action, words):
 
 
 def test_turnover_is_not_counted_against_the_agent():
-    verdict = turnover(case(IN_P1, agent=LOOP_AGENT, loop=LoopState("p2")))
+    verdict = turnover(case(IN_P1, agent=LOOP_AGENT, loop=LoopShown("p2")))
     assert verdict.memory.stopping.planned
 
 
@@ -235,7 +236,7 @@ def test_turnover_is_not_counted_against_the_agent():
         pytest.param(replace(ANSWERS, run=None), {}, None, None, id="a-run-without-a-record-is-left-alone"),
         pytest.param(
             EARLIER,
-            {"agent": LOOP_AGENT, "loop": LoopState("p1", held="doubt")},
+            {"agent": LOOP_AGENT, "loop": LoopShown("p1", held="doubt")},
             None,
             None,
             id="what-could-not-be-started-is-not-stopped",
@@ -801,12 +802,12 @@ QUIET = replace(READY, quiet_since=NOW.steady - 301, still_since=NOW.steady - 30
             id="R034-grace-over",
         ),
         pytest.param(
-            QUIET, LOOP_AGENT, {"loop": LoopState("p1")}, None, "done marker", id="T58-first-the-nudge"
+            QUIET, LOOP_AGENT, {"loop": LoopShown("p1")}, None, "done marker", id="T58-first-the-nudge"
         ),
         pytest.param(
             replace(QUIET, nudged="p1"),
             LOOP_AGENT,
-            {"loop": LoopState("p1")},
+            {"loop": LoopShown("p1")},
             Signal,
             "without",
             id="T58-once",

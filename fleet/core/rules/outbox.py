@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fleet.core.loop import Ping
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import Backend
 from fleet.core.moment import Moment
@@ -69,20 +67,6 @@ def _tried_by_operator(memory: AgentMemory, now: Moment) -> AgentMemory:
         return memory
     tried = replace(limit, probed=now.steady, probes=limit.probes + 1, source=Witness.OPERATOR)
     return replace(memory, limit=tried)
-
-
-def of_ping(ping: Ping) -> Message:
-    """The message that carries it. Its id follows from the event's: putting it down twice is harmless."""
-    short = hashlib.sha256(ping.id.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return Message(
-        f"{ping.about}-{short}",
-        MessageKind.PING,
-        ping.text,
-        tail=ping.text[-TAIL:],
-        about=ping.about,
-        inbox=ping.inbox,
-        phase=ping.phase,
-    )
 
 
 def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory:

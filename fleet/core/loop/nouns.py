@@ -1,23 +1,19 @@
-"""The loop's nouns: where it stands, what was seen of it, and what may be done about it.
+"""The loop's nouns: where it stands, what was seen of it, what it remembers and what it shows.
 
 The position on disk is the only truth about phases. An advance is a durable record and nothing else;
-agents follow because their run carries the phase it was started for. So whoever is killed in between is
-mended by looking again, and nothing here needs to be undone.
+agents follow because their run carries the phase it was started for. So a watchdog or a verb that is killed
+in between is mended by the next look, and nothing here needs to be undone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
 
-from fleet.core.decision import Note
 from fleet.core.done import Done
-from fleet.core.model import Fleet, Gate, Loop
 from fleet.core.moment import UNNAMED, Wall
-from fleet.core.words import EventType, PingAbout
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
-TOLD_CAP = 200  # gate failures remembered as told
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +128,29 @@ class GateResult:
     moved: bool = False  # the work tree changed while it ran: this says nothing of any state
 
 
+class LoopJob(StrEnum):
+    """A child that the loop has at most one of."""
+
+    REFS = "refs"  # git reads the refs of a repository that does not keep them in files
+    FETCH = "fetch"
+    HISTORY = "history"
+    INBOXES = "inboxes"  # git lists them in the watched commit
+    WORKTREE = "worktree"  # git tells the state of the work tree
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GateJob:
+    """The child of one gate, by the question that it answers."""
+
+    phase: str
+    gate: int
+    print: str
+    key: str
+
+
+Job = LoopJob | GateJob
+
+
 @dataclass(frozen=True, slots=True)
 class LoopSeen:
     """Everything one look found. What could not be looked at stands in `blind`; nothing follows from it."""
@@ -142,30 +161,14 @@ class LoopSeen:
     status: StatusView | None = None  # None: could not be read
     marker: bool = False  # SEQUENCE-COMPLETE is there
     trigger: str = ""  # identity of the on_complete trigger file, empty when absent
+    called: str = ""  # the trigger for which the task agent is wanted up already
     git: GitView | None = None
     inboxes: tuple[InboxView, ...] = ()
     gates: tuple[GateResult, ...] = ()
-    jobs: frozenset[str] = frozenset()  # keys of children at work
+    jobs: frozenset[Job] = frozenset()  # children at work
     alive: tuple[str, ...] = ()  # loop agents that still run
     next_trouble: str = ""  # why the next phase's kickoffs cannot be built
     blind: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Ping:
-    """A message that wakes a side. The id is the event's, so that repeating it is harmless."""
-
-    id: str
-    agent: str
-    text: str
-    about: PingAbout
-    inbox: str = ""  # of a ping about an inbox: which one
-    phase: str = ""  # the phase it was made for: it is not news in another one
-
-    @property
-    def topic(self) -> tuple[str, PingAbout, str]:
-        """Whom it tells of what: of two, the newer says it all."""
-        return self.agent, self.about, self.inbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class InboxMemory:
 
 @dataclass(frozen=True, slots=True)
 class LoopMemory:
-    """What must survive a restart, saved before the plan that goes with it is carried out."""
+    """What must survive a restart, saved before the effects that go with it are carried out."""
 
     looked: str = ""  # phase whose status file has been looked at
     done_phase: str = ""
@@ -202,148 +205,22 @@ class LoopMemory:
     waiting: str = ""  # phase for which "done, waiting for a person" was reported
 
 
-# What may be done: a closed union. Each step names what it expects to find; otherwise it does nothing.
-
-
 @dataclass(frozen=True, slots=True)
-class Move:
-    """Compare and set the position: from what it was read to be, to another, in one durable record."""
+class LoopShown:
+    """Where the loop stands, for the agents it governs, for the board and for the verbs."""
 
-    expect: Place | None
-    to: Place
-    note: Note  # recorded once it is true
-
-
-@dataclass(frozen=True, slots=True)
-class WriteMarker:
-    """Write SEQUENCE-COMPLETE."""
-
-    ids: tuple[str, ...]
-    note: Note
-
-
-@dataclass(frozen=True, slots=True)
-class ClearMarker:
-    """Take a SEQUENCE-COMPLETE away that is not true any more."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumeTrigger:
-    """Delete the trigger file: what it asked for is on record."""
-
-    identity: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunGate:
-    """Run one gate as a child; its result is kept under (phase, gate, print, key, begun)."""
-
-    phase: str
-    index: int
-    gate: Gate
-    print: str
-    key: str
-    since: str = ""  # review: commits before this one do not count
-    tip: str = ""
-    baseline: float | None = None
-    begun: Wall = UNNAMED  # when the phase began
-    tree: TreeView | None = None  # what it is run on; None where that does not matter
-
-
-@dataclass(frozen=True, slots=True)
-class LookAtTree:
-    """Ask for the state of the work tree, in a child."""
-
-    repo: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """Fetch the watched repository's remote, in a child."""
-
-    repo: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadHistory:
-    """List what lies between two commits, in a child."""
-
-    repo: str
-    base: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """End a child whose answer nobody waits for any more."""
-
-    job: str
-
-
-Step = Cancel | Move | WriteMarker | ClearMarker | ConsumeTrigger | RunGate | LookAtTree | Fetch | ReadHistory
-
-
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """The task agent that completion calls for. A run started for another token must be replaced, once."""
-
-    agent: str
-    token: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoopPlan:
-    """What one look leads to. `phase` is the one that loop agents should be running, empty for none."""
-
-    memory: LoopMemory
-    phase: str = ""
+    phase: str = ""  # the one that loop agents should be running; empty for none
     complete: bool = False
-    held: str = ""
+    held: str = ""  # why no agent of the loop may be started
+    keep_runs: bool = False  # moved by hand without a restart: runs of other phases may finish
     stays: str = ""  # why it does not move, also where its agents go on
     state: str = ""  # one line for `status`
-    keep_runs: bool = False
-    steps: tuple[Step, ...] = ()
-    task: RunTask | None = None
-    pings: tuple[Ping, ...] = ()
-    notes: tuple[Note, ...] = ()
     problems: tuple[str, ...] = ()
-    wake_at: Wall | None = None  # look again not later than this
-
-
-@dataclass(slots=True)
-class Draft:
-    """A plan in the making: what all rules look at, and what each of them adds."""
-
-    fleet: Fleet
-    loop: Loop
-    seen: LoopSeen
-    now: Wall
-    memory: LoopMemory
-    steps: list[Step] = field(default_factory=list)
-    pings: list[Ping] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    wakes: list[Wall] = field(default_factory=list)
-    held: str = ""
-    state: str = ""
-    task: RunTask | None = None
 
     @property
-    def tip(self) -> str:
-        """The watched commit, as far as it is known."""
-        return self.seen.git.tip if self.seen.git else ""
+    def orders(self) -> tuple[str, bool, str, bool]:
+        """What the agents of the loop act on: when it changes, each of them is judged at once."""
+        return self.phase, self.complete, self.held, self.keep_runs
 
-    def note(self, type_: EventType, reason: str, **facts: str | float) -> None:
-        """Put an event on the record."""
-        self.notes.append(Note(type_, reason, tuple(facts.items())))
 
-    def remember(self, **changes: Any) -> None:
-        """Change what must survive."""
-        self.memory = replace(self.memory, **changes)
-
-    def ping(self, ping: Ping) -> None:
-        """Send it. Of two on the same topic only the newer is worth it."""
-        ping = replace(ping, phase=self.seen.place.id if self.seen.place else "")
-        self.pings = [*(p for p in self.pings if p.topic != ping.topic), ping]
+NO_LOOP = LoopShown()  # there is none, or nothing is known of it yet

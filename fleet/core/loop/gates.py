@@ -15,27 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fleet.core.loop import (
-    TOLD_CAP,
-    Cancel,
-    Commit,
-    Draft,
-    GateResult,
-    LookAtTree,
-    LoopSeen,
-    Ping,
-    Place,
-    RunGate,
-)
+from fleet.core.decision import Note
+from fleet.core.loop.case import LoopCase, LoopPart
+from fleet.core.loop.effects import CancelGate, LookAtTree, LoopEffect, RunGate
+from fleet.core.loop.nouns import Commit, GateJob, GateResult, LoopJob, LoopSeen, Place
+from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
 from fleet.core.moment import UNNAMED, Wall, later
-from fleet.core.rules.targets import targets, wording
 from fleet.core.words import EventType, PingAbout
 
 TREE_AGAIN_S = 5.0  # how long a look at the work tree is believed
-TREE_JOB = "worktree"
+TOLD_CAP = 200  # failures remembered as told
 SAID_CAP = 160
 SUBJECT_CAP = 1000  # so much of a commit subject is looked at
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w])")
@@ -50,9 +42,10 @@ _TAKEN_BACK = re.compile(  # right after the verdict
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """All passed, or what is being waited for."""
+    """All passed, or what is being waited for; and what that leads to."""
 
     passed: bool
+    part: LoopPart
     said: str = ""
     ratchets: tuple[tuple[str, float], ...] = ()
 
@@ -88,79 +81,78 @@ def commit_of(key: str) -> str:
     return key.partition("+")[0]
 
 
-def job_of(step: RunGate) -> str:
-    """The name of a gate's child among the jobs."""
-    return f"gate:{step.phase}:{step.index}:{step.print}:{step.key}"
-
-
-def gates(draft: Draft, phase: Phase, place: Place) -> GateVerdict:
+def gates(case: LoopCase, phase: Phase, place: Place) -> GateVerdict:
     """Ask the gates in order; start the first that has not answered for this commit."""
-    seen, now = draft.seen, draft.now
+    seen, memory = case.seen, case.memory
     ratchets: list[tuple[str, float]] = []
-    total = len(phase.gates)
-    if not _know_tree(draft, phase):
-        return GateVerdict(passed=False, said="looking at the work tree")
+    if not _tree_known(case, phase):
+        asked = LoopPart(memory, effects=ask_tree(case))
+        return GateVerdict(passed=False, part=asked, said="looking at the work tree")
     for index, gate in enumerate(phase.gates):
-        label = f"gate {index + 1} of {total} ({name_of(gate)})"
+        label = f"gate {index + 1} of {len(phase.gates)} ({name_of(gate)})"
         key = key_of(gate, seen)
         if not key:
-            return GateVerdict(passed=False, said=f"{label} cannot be run: the repository cannot be read")
-        step = plan_gate(phase, index, place, seen)
-        result = _result(step, seen)
-        again = (gate.clean or (result is not None and result.moved)) and result is not None and not result.ok
-        if result is None or (again and _old(result.at, now)):
-            _start(draft, step)
-            if result is None:
-                return GateVerdict(passed=False, said=f"{label} is running for {key[:12]}")
+            said = f"{label} cannot be run: the repository cannot be read"
+            return GateVerdict(passed=False, part=LoopPart(memory), said=said)
+        run = plan_gate(phase, index, place, seen)
+        result = _result(run, seen)
+        if result is None:
+            started = LoopPart(memory, effects=_start(case, run))
+            return GateVerdict(passed=False, part=started, said=f"{label} is running for {key[:12]}")
         if not result.ok:
-            _tell(draft, phase, label, result)
-            _look_again(draft, phase)
+            failed = _failed(case, phase, label, run, result)
             log = f"; log: {result.log}" if result.log else ""
-            return GateVerdict(passed=False, said=f"{label} failed for {key[:12]}: {result.said}{log}")
+            return GateVerdict(
+                passed=False, part=failed, said=f"{label} failed for {key[:12]}: {result.said}{log}"
+            )
         if gate.ratchet and result.value is not None:
             ratchets.append((gate.metric, result.value))
-    cancel_others(draft, "")
-    return GateVerdict(passed=True, ratchets=tuple(ratchets))
+    return GateVerdict(passed=True, part=LoopPart(memory, effects=cancelled(case)), ratchets=tuple(ratchets))
 
 
-def _know_tree(draft: Draft, phase: Phase) -> bool:
-    """Whether the state of the work tree is known for this commit; if not, it is asked for."""
-    git = draft.seen.git
-    if git is None or not git.head or all(g.review for g in phase.gates):
+def _failed(case: LoopCase, phase: Phase, label: str, run: RunGate, result: GateResult) -> LoopPart:
+    """Tell of the failure, and ask again what another look at the work tree may change."""
+    again = (run.gate.clean or result.moved) and _old(result.at, case.now.wall)
+    part = LoopPart(case.memory, effects=_start(case, run) if again else ())
+    told = part.joined(_told(case, phase, label, result))
+    return told.joined(_look_again(case.after(told), phase))
+
+
+def _without_tree(phase: Phase) -> bool:
+    """Whether no gate of this phase depends on the work tree."""
+    return all(g.review for g in phase.gates)
+
+
+def _tree_known(case: LoopCase, phase: Phase) -> bool:
+    """Whether the state of the work tree is known for this commit, as far as that matters."""
+    git = case.seen.git
+    if git is None or not git.head or _without_tree(phase):
         return True
-    if git.tree is not None and git.tree.head == git.head:
-        return True
-    _ask_tree(draft)
-    return False
+    return git.tree is not None and git.tree.head == git.head
 
 
-def still_so(draft: Draft, phase: Phase) -> bool:
+def seen_just_now(case: LoopCase, phase: Phase) -> bool:
     """Whether the work tree was looked at just now: what passed was proved for what is there."""
-    git = draft.seen.git
-    if git is None or git.tree is None or all(g.review for g in phase.gates):
+    git = case.seen.git
+    if git is None or git.tree is None or _without_tree(phase):
         return True
-    proved = max((r.at for r in draft.seen.gates if r.phase == phase.id), default=UNNAMED)
-    if git.tree.at >= proved and not _old(git.tree.at, draft.now):
-        return True
-    _ask_tree(draft)
-    return False
+    proved = max((r.at for r in case.seen.gates if r.phase == phase.id), default=UNNAMED)
+    return git.tree.at >= proved and not _old(git.tree.at, case.now.wall)
 
 
-def _look_again(draft: Draft, phase: Phase) -> None:
+def _look_again(case: LoopCase, phase: Phase) -> LoopPart:
     """What failed is asked again as soon as the work tree is another one."""
-    tree = draft.seen.git.tree if draft.seen.git else None
-    if tree is None or all(g.review for g in phase.gates):
-        return
-    if _old(tree.at, draft.now):
-        _ask_tree(draft)  # its answer is a wake-up of its own
-        draft.wakes.append(later(draft.now, TREE_AGAIN_S))
-    else:
-        draft.wakes.append(later(tree.at, TREE_AGAIN_S))
+    tree, now = case.seen.git.tree if case.seen.git else None, case.now.wall
+    if tree is None or _without_tree(phase):
+        return LoopPart(case.memory)
+    if _old(tree.at, now):  # the child's answer is a wake-up of its own
+        return LoopPart(case.memory, effects=ask_tree(case), wakes=(later(now, TREE_AGAIN_S),))
+    return LoopPart(case.memory, wakes=(later(tree.at, TREE_AGAIN_S),))
 
 
-def _ask_tree(draft: Draft) -> None:
-    if TREE_JOB not in draft.seen.jobs:
-        draft.steps.append(LookAtTree(draft.loop.handoff.repo))
+def ask_tree(case: LoopCase) -> tuple[LookAtTree, ...]:
+    """Look at the work tree, unless a child does so already."""
+    return () if LoopJob.WORKTREE in case.seen.jobs else (LookAtTree(case.loop.handoff.repo),)
 
 
 def _old(at: Wall, now: Wall) -> bool:
@@ -184,21 +176,22 @@ def plan_gate(phase: Phase, index: int, place: Place, seen: LoopSeen) -> RunGate
     )
 
 
-def cancel_others(draft: Draft, wanted: str) -> None:
-    """End gate children that answer a question nobody asks any more."""
-    draft.steps.extend(Cancel(j) for j in sorted(draft.seen.jobs) if j.startswith("gate:") and j != wanted)
+def cancelled(case: LoopCase, wanted: GateJob | None = None) -> tuple[CancelGate, ...]:
+    """End the children of gates, except the one whose answer is wanted."""
+    return tuple(CancelGate(job) for job in _gate_jobs(case) if job != wanted)
 
 
-def _start(draft: Draft, step: RunGate) -> None:
+def _gate_jobs(case: LoopCase) -> list[GateJob]:
+    return sorted(job for job in case.seen.jobs if isinstance(job, GateJob))
+
+
+def _start(case: LoopCase, run: RunGate) -> tuple[LoopEffect, ...]:
     """One gate at a time; a child for an older commit makes room first."""
-    job = job_of(step)
-    cancel_others(draft, job)
-    if not any(j.startswith("gate:") for j in draft.seen.jobs):
-        draft.steps.append(step)
+    return cancelled(case, run.job) if _gate_jobs(case) else (run,)
 
 
-def _result(step: RunGate, seen: LoopSeen) -> GateResult | None:
-    wanted = (step.phase, step.index, step.print, step.key, step.begun)
+def _result(run: RunGate, seen: LoopSeen) -> GateResult | None:
+    wanted = (run.phase, run.index, run.print, run.key, run.begun)
     found = [r for r in seen.gates if (r.phase, r.gate, r.print, r.key, r.begun) == wanted]
     return max(found, key=lambda r: r.at, default=None)
 
@@ -213,25 +206,27 @@ def builders(fleet: Fleet) -> tuple[Member, ...]:
     return tuple(a for a in loops if a.role == "builder") or loops[:1]
 
 
-def _tell(draft: Draft, phase: Phase, label: str, result: GateResult) -> None:
+def _told(case: LoopCase, phase: Phase, label: str, result: GateResult) -> LoopPart:
     """Once a commit: what failed, where it can be read. The gate's own words stay in the log."""
-    commit = commit_of(result.key)
+    commit, told = commit_of(result.key), case.memory.told
     event = f"{phase.id}/{result.gate}/{result.print}/{commit}/{result.begun:.0f}"
-    if event in draft.memory.told:
-        return
-    draft.remember(told=(*draft.memory.told, event)[-TOLD_CAP:])
-    draft.note(
-        EventType.GATE_FAILED, f"{label}: {result.said}", phase=phase.id, commit=commit, log=result.log
-    )
+    if event in told:
+        return LoopPart(case.memory)
+    facts = (("phase", phase.id), ("commit", commit), ("log", result.log))
     where = f" Its output is in {result.log}." if result.log else ""
     text = (
         f"Phase {phase.id} is marked as done, but {label} does not pass for commit {commit[:12]}.{where}"
         " Mend it and commit; it is checked again by itself."
     )
-    for agent in builders(draft.fleet):
-        id_ = f"gate-{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}-{agent.name}"
-        words = wording(draft.fleet, agent, text, f"cat {result.log}" if result.log else commit[:12])
-        draft.ping(Ping(id_, agent.name, words, PingAbout.GATE))
+    short = f"cat {result.log}" if result.log else commit[:12]
+    about = f"{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}"
+    return LoopPart(
+        replace(case.memory, told=(*told, event)[-TOLD_CAP:]),
+        messages=tuple(
+            ping(case, agent, about, PingAbout.GATE, (text, short)) for agent in builders(case.fleet)
+        ),
+        notes=(Note(EventType.GATE_FAILED, f"{label}: {result.said}", facts),),
+    )
 
 
 # What a finished child's answer means. Pure, so that the watchdog and the verb agree.

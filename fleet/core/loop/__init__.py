@@ -1,0 +1,1 @@
+"""The loop's judge: `decide` composes its parts, `nouns` says what they speak of."""
