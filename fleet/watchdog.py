@@ -25,6 +25,7 @@ from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall, later
 from fleet.core.rules.outbox import advance
 from fleet.core.words import FINAL, EventType, MessageState
 from fleet.journal.events import Begun
+from fleet.ports import Unavailable
 from fleet.world.ages import Ages
 from fleet.world.board import Board
 from fleet.world.deeds import AT_ONCE, Deeds, Mind
@@ -32,7 +33,6 @@ from fleet.world.ears import Ears
 from fleet.world.ledger import Bookkeeper
 from fleet.world.perform import Performer
 from fleet.world.phasebook import PhaseBook, standing
-from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader, Settled
 from fleet.world.sense import Look, Senses, Spec

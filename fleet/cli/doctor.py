@@ -31,11 +31,11 @@ from fleet.cli.version import answer, commit
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.model import AgentSpec, Fleet
 from fleet.journal.locks import watchdog_holder
+from fleet.ports import Unavailable
 from fleet.world import packages
 from fleet.world.host import RealHost
 from fleet.world.listener import server_at
 from fleet.world.operator import short_of
-from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 from fleet.world.tmux import resolve_socket
 from fleet.world.tmux_words import OLDEST, PROVED, Confidence, standing

@@ -25,8 +25,8 @@ from fleet.core.desired import Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.journal.locks import LockError
+from fleet.ports import Unavailable
 from fleet.world.operator import Ending, Stopped
-from fleet.world.ports import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

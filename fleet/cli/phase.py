@@ -32,9 +32,9 @@ from fleet.world.phasefiles import MARKER, phase_trouble, read_status, watched_t
 if TYPE_CHECKING:
     from fleet.core.loop import Place
     from fleet.core.model import Fleet, Loop
+    from fleet.ports import Disk
     from fleet.world.operator import Operator
     from fleet.world.phasebook import PhaseEntry
-    from fleet.world.ports import Disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,7 @@ from fleet.core.moment import Wall
 from fleet.core.seen import Reading
 from fleet.core.text import escaped
 from fleet.core.times import instant
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 from fleet.world.real import host_zone as zone_of_this_machine
 from fleet.world.server import server_of
 

@@ -22,7 +22,7 @@ from fleet.cli.view import disk_trouble, read_view, written_outline
 from fleet.core.text import escaped
 from fleet.journal.heartbeat import is_stale, last_beat
 from fleet.journal.locks import watchdog_holder
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 from fleet.world.server import server_of
 from fleet.world.terminal import attach_command
 from fleet.world.trust import untrusted

@@ -19,8 +19,8 @@ from fleet import engine
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
 from fleet.cli.status import gather
+from fleet.ports import Unavailable
 from fleet.tokens.places import conversations
-from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, ServiceSpec
 from fleet.core.moment import LONG_AGO, Steady
 from fleet.core.views import Row, problem, row
+from fleet.ports import FileStat
 from fleet.world.perform import fingerprint
-from fleet.world.ports import FileStat
 from fleet.world.sense import Spec
 from fleet.world.world import House, World
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fleet.core.result import Result
+from fleet.ports import Launch, Unavailable
 from fleet.world import tmux_rows, tmux_text
-from fleet.world.ports import Launch, Unavailable
 from fleet.world.procfs import RUN_VARIABLE
 from fleet.world.speaker import Batch, Said, Speaker
 from fleet.world.tmux import TmuxServer

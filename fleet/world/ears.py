@@ -20,8 +20,8 @@ from fleet.core.model import AgentSpec, Backend
 from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
+from fleet.ports import Disk
 from fleet.world.pages import OLD_S
-from fleet.world.ports import Disk
 from fleet.world.world import House, World
 
 TAIL_CAP = 4 << 20  # of a transcript read at one look; the rest waits for the next

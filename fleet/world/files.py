@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 
 from fleet import regular
-from fleet.world.ports import FileStat, Torn
+from fleet.ports import FileStat, Torn
 
 DIR_MODE = 0o700
 FILE_MODE = 0o600

@@ -21,8 +21,8 @@ from fleet.core.loop import Commit, GitView, History, TreeView
 from fleet.core.moment import Wall
 from fleet.core.rules.gates import ancestors
 from fleet.core.rules.handoff import EMPTY
+from fleet.ports import Disk, FileStat
 from fleet.world.jobs import child_env
-from fleet.world.ports import Disk, FileStat
 
 FETCH_TIMEOUT_S = 60.0
 LOG_TIMEOUT_S = 60.0

@@ -9,11 +9,11 @@ from typing import Protocol
 from fleet.core.model import Fleet
 from fleet.core.seen import Listing, Proc
 from fleet.journal.locks import Held, WatchdogLock, start_of, watchdog_holder
+from fleet.ports import Server, Unavailable
 from fleet.world import descriptors
 from fleet.world.clients import control_clients
 from fleet.world.descriptors import Allowance
 from fleet.world.listener import guests, server_at
-from fleet.world.ports import Server, Unavailable
 from fleet.world.server import server_of
 from fleet.world.tmux import TmuxServer, require_tmux, resolve_socket
 from fleet.world.waker import nudge

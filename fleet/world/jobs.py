@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from fleet.ports import Disk
 from fleet.world import procfs
-from fleet.world.ports import Disk
 
 KILL_AFTER_S = 2.0  # between asking a group to end and forcing it
 OUTPUT_CAP = 64 << 20

@@ -44,12 +44,12 @@ from fleet.core.rules.gates import commit_of, job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
 from fleet.core.rules.outbox import of_ping
 from fleet.core.words import EventType
+from fleet.ports import Disk
 from fleet.world import git
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
 from fleet.world.jobs import Children, JobEnd
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, places, read_status, write_marker
-from fleet.world.ports import Disk
 from fleet.world.world import House, World
 
 TREE_JOB = "tree"

@@ -25,13 +25,13 @@ from fleet.core.result import Result
 from fleet.core.rules.phases import doubt, place_at, starts_over
 from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
+from fleet.ports import Launch, Server, Target, Unavailable
 from fleet.world.descriptors import Allowance
 from fleet.world.ending import stop_all
 from fleet.world.host import Host
 from fleet.world.launch import compose_watchdog, server_env
 from fleet.world.perform import Order, Performer
 from fleet.world.phasebook import PhaseBook
-from fleet.world.ports import Launch, Server, Target, Unavailable
 from fleet.world.real import real_world
 from fleet.world.records import Records
 from fleet.world.speaker import Lost, Silent

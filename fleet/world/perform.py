@@ -24,6 +24,7 @@ from fleet.core.seen import PaneRef
 from fleet.core.wording import prepared
 from fleet.core.words import EventType, Outcome
 from fleet.journal.events import Begun
+from fleet.ports import Launch, Unavailable
 from fleet.world.launch import (
     ARGUMENT_CAP,
     agent_env,
@@ -34,7 +35,6 @@ from fleet.world.launch import (
     service_env,
 )
 from fleet.world.mail import Letter
-from fleet.world.ports import Launch, Unavailable
 from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
 from fleet.world.world import House, World

@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from fleet.core.seen import Proc
+from fleet.ports import Target
 from fleet.world import ending, freezer, procfs
 from fleet.world.clock import RealClock
-from fleet.world.ports import Target
 from fleet.world.procfs import ProcRow
 
 __all__ = ["ProcTable", "Target", "start_time", "watch_death"]

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 
 RUN_VARIABLE = "AO_RUN_ID"
 

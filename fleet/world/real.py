@@ -9,13 +9,13 @@ import time
 from fleet.core.desired import Hold
 from fleet.core.model import Fleet
 from fleet.journal.locks import start_of, state_lock
+from fleet.ports import Disk, Tmux
 from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from fleet.world.host import RealHost
 from fleet.world.launch import preflight
 from fleet.world.logs import LogKeeper
 from fleet.world.loopback import free_port
-from fleet.world.ports import Disk, Tmux
 from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
 from fleet.world.trust import untrusted

@@ -18,7 +18,7 @@ from stat import S_ISLNK
 from fleet.config import ConfigError
 from fleet.core.model import Fleet
 from fleet.core.words import EventType
-from fleet.world.ports import FileStat
+from fleet.ports import FileStat
 from fleet.world.world import World
 
 CAP = 256 << 10

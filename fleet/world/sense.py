@@ -20,8 +20,8 @@ from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.moment import LONG_AGO, NEVER, Moment, Steady, Wall
 from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
 from fleet.core.words import MessageState
+from fleet.ports import Unavailable
 from fleet.world.ears import NOTHING, Ears
-from fleet.world.ports import Unavailable
 from fleet.world.world import World
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})

@@ -14,9 +14,9 @@ from fleet.config.source import text_of
 from fleet.core.model import Fleet
 from fleet.core.standing import Cause, Ground, cause, changed
 from fleet.journal.locks import watchdog_holder
+from fleet.ports import Unavailable
 from fleet.world.files import RealDisk
 from fleet.world.lastgood import RECORD, Record, folder, ground_of, place, read_own, recall, recorded_in
-from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 
 STALE_S = 86400.0  # a record whose project is gone is kept that long

@@ -13,11 +13,11 @@ from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
 from fleet.journal.outbox import Outbox
 from fleet.journal.store import Store
+from fleet.ports import Clock, Disk, Processes, Tmux
 from fleet.world.host import Host
 from fleet.world.logs import LogKeeper
 from fleet.world.mail import Mail
 from fleet.world.pages import Pages
-from fleet.world.ports import Clock, Disk, Processes, Tmux
 
 
 def _no_point(_name: str) -> None:

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from random import Random
 
-from fleet.world.ports import FileStat, Torn
+from fleet.ports import FileStat, Torn
 
 BLOCK = 4096
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from fleet.world.ports import Launch
+from fleet.ports import Launch
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION

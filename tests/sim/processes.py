@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from fleet.core.seen import Proc
-from fleet.world.ports import Target
+from fleet.ports import Target
 from tests.sim.clock import SimClock
 
 FIRST_PID = 100

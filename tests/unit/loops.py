@@ -9,7 +9,7 @@ from fleet.core.decide_loop import decide_loop
 from fleet.core.done import Done
 from fleet.core.loop import GitView, LoopMemory, LoopSeen, Move, Place, StatusView, TreeView
 from fleet.core.model import AgentSpec, Backend, Fleet, Handoff, Loop, Phase, WatchdogSpec
-from fleet.world.ports import FileStat
+from fleet.ports import FileStat
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 NOW = 1_000_000.0

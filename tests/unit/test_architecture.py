@@ -24,7 +24,7 @@ MAY_IMPORT = {
     # agentlog is a program of its own and reads agents.toml
     "tokens": {"core", "config", "backends", "regular", "tail", "when", "engine"},
     "scripted": {"core", "backends.scripted"},
-    "journal": {"core", "world.ports", "regular"},
+    "journal": {"core", "ports", "regular"},
     "world": {"core", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
     "watchdog": {"core", "config", "backends", "journal", "world", "tokens"},
     "rooms": {"core", "config", "journal", "world", "tokens", "regular", "engine"},

@@ -9,8 +9,8 @@ import pytest
 
 from fleet.core.model import ServiceSpec
 from fleet.core.words import Outcome
+from fleet.ports import Launch, Unavailable
 from fleet.world.perform import BATCH, Order, Performer, Ready, Run
-from fleet.world.ports import Launch, Unavailable
 from tests.outcomes import DONE
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import config
+from fleet.ports import FileStat
 from fleet.world.files import RealDisk
-from fleet.world.ports import FileStat
 from fleet.world.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
 
 PATH = "/project/agents.toml"
