@@ -15,7 +15,7 @@ from bench.common import Figure, processor, project, resident, timed
 from fleet import config
 from fleet.watchdog import Watchdog
 from fleet.world.control import ControlTmux
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.server import server_of
 
 CHANGED = 20  # one in so many panes changes between two ticks
@@ -29,7 +29,8 @@ def ticks(size: int, rounds: int) -> tuple[float, float]:
         made.agents("down", "watchdog")
         fleet = config.load(str(made.config))
         tmux = ControlTmux(server_of(fleet))
-        dog = Watchdog(real_world(fleet, tmux), str(made.config), config.parse)
+        world = real_world(fleet, tmux)
+        dog = Watchdog(world, str(made.config), config.parse, real_helpers(fleet, world))
         assert not dog.open()
         try:
             _settle(dog, size, starts)

@@ -37,7 +37,7 @@ from fleet.world.records import Records
 from fleet.world.reload import Parse, Reloader, Settled
 from fleet.world.sense import Look, Senses, Spec
 from fleet.world.trouble import Trouble
-from fleet.world.world import House, World
+from fleet.world.world import Helpers, House, World
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2
@@ -75,11 +75,13 @@ class Watchdog:
         world: World,
         path: str,
         parse: Parse,
+        helpers: Helpers | None = None,
         *,
         observe: bool = False,
         govern: Callable[[World, House], Governor] | None = None,
     ) -> None:
         self.world = world
+        self.helpers = helpers or Helpers()
         self.observe = observe
         self.count = 0
         self.reloader: Reloader | Settled = Reloader(world, path, parse)
@@ -104,9 +106,9 @@ class Watchdog:
         fleet = self.reloader.fleet
         self.house = House(self.world, fleet.log_dir, lambda: self.count, repair=not self.observe)
         self.records = Records(self.world, self.house)
-        self.performer = Performer(self.world, self.house, self.records)
-        self.ears = None if self.observe else Ears(self.world, self.house)
-        self.senses = Senses(self.world, self.ears)
+        self.performer = Performer(self.world, self.house, self.records, self.helpers.mail)
+        self.ears = None if self.observe else Ears(self.world, self.house, self.helpers.pages)
+        self.senses = Senses(self.world, self.ears, self.helpers.mail)
         self.mind.fleet = self.records.fleet()
         self.ages = Ages(self.world.clock, self.mind.fleet)
         self.board = Board(self.world, self.house)
@@ -270,7 +272,7 @@ class Watchdog:
             self.mind.loop = LoopState()
             return
         if self.loop is None:  # we only look, or act for a few: the position is what the record says
-            book = PhaseBook(self.house.store, self.world.lock, fleet.loop.state_file)
+            book = PhaseBook(self.house.store, self.world.locks.state, fleet.loop.state_file)
             self.mind.loop = standing(book.read())
             return
         if look.blind:
@@ -322,15 +324,15 @@ class Watchdog:
             self._record(EventType.AGENT_RESUME_ID_LEARNED, name, conversation)
 
     def _keep_logs(self, fleet: Fleet, look: Look) -> None:
-        if self.observe or self.world.logs is None or look.blind:
+        if self.observe or self.helpers.logs is None or look.blind:
             return
         names = {s.session: s.name for s in fleet.members}
-        self.world.logs.keep(
+        self.helpers.logs.keep(
             look.panes, lambda kind, session, why: self._record(kind, names.get(session, ""), why)
         )
 
     def _flooded(self) -> list[str]:
-        return self.world.logs.flooded if self.world.logs is not None else []
+        return self.helpers.logs.flooded if self.helpers.logs is not None else []
 
     def _reap(self, look: Look, now: Moment) -> None:
         """Tmux misses some deaths until another child of its own ends: give it one."""

@@ -16,21 +16,21 @@ from fleet.world.reload import Settled
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.world.world import World
+    from fleet.world.world import Helpers, World
 
 
 def observer(fleet: Fleet, names: Collection[str] | None = None, world: World | None = None) -> Watchdog:
     """Looks and decides, writes and does nothing."""
-    return _dog(fleet, names, world, observe=True)
+    return _dog(fleet, names, world or real_world(fleet), None)
 
 
-def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> Watchdog:
+def deputy(fleet: Fleet, names: Collection[str], world: World, helpers: Helpers) -> Watchdog:
     """Acts for these agents only; the caller holds the watchdog lock."""
-    return _dog(fleet, names, world, observe=False)
+    return _dog(fleet, names, world, helpers)
 
 
-def _dog(fleet: Fleet, names: Collection[str] | None, world: World | None, *, observe: bool) -> Watchdog:
-    dog = Watchdog(world or real_world(fleet), fleet.config_path, config.parse, observe=observe)
+def _dog(fleet: Fleet, names: Collection[str] | None, world: World, helpers: Helpers | None) -> Watchdog:
+    dog = Watchdog(world, fleet.config_path, config.parse, helpers, observe=helpers is None)
     dog.reloader = Settled(fleet if names is None else only(fleet, names))
     why = dog.open()
     assert not why, why

@@ -15,7 +15,6 @@ import os
 import pkgutil
 import signal
 import sys
-import time
 import traceback
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,8 @@ from fleet.cli.common import Fail, Io
 from fleet.cli.deputy import observer
 from fleet.cli.fleets import config_path, require_trust
 from fleet.core.words import EventType
-from fleet.journal.locks import Held, LockError, WatchdogLock
+from fleet.journal.locks import WatchdogLock
+from fleet.ports import Held, LockError
 from fleet.watchdog import Watchdog
 from fleet.world import descriptors
 from fleet.world.control import ControlTmux
@@ -33,7 +33,7 @@ from fleet.world.herald import Herald
 from fleet.world.jobs import Jobs
 from fleet.world.keepsakes import KeepingDisk, move_back_in
 from fleet.world.loop import LoopKeeper
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 from fleet.world.standing import attend, keep
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     descriptors.widen()
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
-    lock = WatchdogLock(state_dir)
+    lock = WatchdogLock(state_dir, io.clock)
     try:
         lock.acquire()
     except Held as held:
@@ -102,19 +102,23 @@ class _Loop:
         self.locked_out = ""  # why the state directory is not safe to use; empty if it is
         self.homeless = 0.0  # until then (monotonic) what is missing of the state directory is written back
         self.io = io
-        self.tmux = ControlTmux(server_of(fleet))
+        self.clock = io.clock
+        self.tmux = ControlTmux(server_of(fleet), io.clock)
         state_dir = os.path.join(fleet.log_dir, "state")
         self.disk = KeepingDisk(state_dir)
-        world = real_world(fleet, self.tmux, self.disk)
+        world = real_world(fleet, self.tmux, self.disk, io.clock)
+        helpers = real_helpers(fleet, world)
+        assert helpers.pages is not None, "real helpers fetch pages"
         self.jobs = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
-        world.pages.ring = lambda: self.waker.poke("signals")
+        helpers.pages.ring = lambda: self.waker.poke("signals")
         notifier = engine.command("notify", "run", "--config", path)
         self.herald = Herald(notifier, world.clock.mono)
         self.dog = Watchdog(
             world,
             path,
             config.parse,
+            helpers,
             govern=lambda w, house: LoopKeeper(w, house, self.jobs),
         )
         self.reloader = self.dog.reloader = Reloader(world, path, config.parse)
@@ -192,7 +196,7 @@ class _Loop:
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
         self.kept = self.reloader.good
-        keep(fleet, self.kept.decode())
+        keep(fleet, self.kept.decode(), self.clock.wall())
 
     def _take_lock_again(self) -> str:
         """Take a removed lock file or state directory again; go on unless another watchdog has it.
@@ -205,7 +209,7 @@ class _Loop:
             self.lock.retake()
         except (LockError, OSError) as error:
             return f"the lock file was taken away: {error}"
-        self.homeless = time.monotonic() + SWEPT_S
+        self.homeless = self.clock.mono() + SWEPT_S
         return ""
 
     def _move_back_in(self, *, swept: bool) -> None:
@@ -215,9 +219,9 @@ class _Loop:
         count = move_back_in(fleet, house, self.dog.records, self.disk, self.tmux)
         if count or swept:
             self.waker.reopen()
-            self.homeless = time.monotonic() + SWEPT_S
+            self.homeless = self.clock.mono() + SWEPT_S
             house.events.record(EventType.STATE_RESTORED, reason=f"{count} files were written back")
-        elif time.monotonic() >= self.homeless:
+        elif self.clock.mono() >= self.homeless:
             self.homeless = 0.0
 
     def _sleep(self, delay: float) -> None:
@@ -227,11 +231,11 @@ class _Loop:
             _watch(self.waker, self.dog, fleet)
         self.waker.watch_fd("tmux", self.tmux.fileno())
         self._watch_jobs()
-        now, due = time.monotonic(), self.jobs.due()
+        now, due = self.clock.mono(), self.jobs.due()
         deadline = now + delay if due is None else min(now + delay, due)
         while not self.stop and not self.hung_up:
-            keys = self.waker.wait(max(0.0, deadline - time.monotonic()))
-            if keys == {"tmux"} and not self.tmux.drain() and time.monotonic() < deadline:
+            keys = self.waker.wait(max(0.0, deadline - self.clock.mono()))
+            if keys == {"tmux"} and not self.tmux.drain() and self.clock.mono() < deadline:
                 continue
             for key in keys:
                 self.dog.hasten(key)
@@ -313,7 +317,7 @@ def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
         if once or io.gone:
             return 0
         try:
-            time.sleep(delay)
+            io.clock.sleep(delay)
         except KeyboardInterrupt:
             return 0
         sys.stdout.flush()

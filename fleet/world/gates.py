@@ -16,8 +16,8 @@ from fleet.core.model import Loop
 from fleet.core.moment import Wall
 from fleet.core.rules.gates import Answer, judge
 from fleet.journal.store import Store
+from fleet.ports import JobEnd
 from fleet.world import git
-from fleet.world.jobs import JobEnd
 
 DOCUMENT = "gates"
 RESULTS_CAP = 60

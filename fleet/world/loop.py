@@ -44,10 +44,9 @@ from fleet.core.rules.gates import commit_of, job_of, name_of
 from fleet.core.rules.handoff import FETCH_JOB, HISTORY_JOB
 from fleet.core.rules.outbox import of_ping
 from fleet.core.words import EventType
-from fleet.ports import Disk
+from fleet.ports import Children, Disk, JobEnd
 from fleet.world import git
 from fleet.world.gates import GateBook, gate_command, gate_log, gate_result, proved_for
-from fleet.world.jobs import Children, JobEnd
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, places, read_status, write_marker
 from fleet.world.world import House, World
@@ -77,7 +76,7 @@ class LoopKeeper:
         self._jobs = jobs
         self._refs = git.Refs(world.disk, self._ask_git)
         self._answer = RefsAnswer()
-        self._results = GateBook(house.store, world.lock)
+        self._results = GateBook(house.store, world.locks.state)
         self._gates: dict[str, RunGate] = {}  # children of ours, by job
         self._history: History | None = None
         self._asked: tuple[str, str] = ("", "")
@@ -172,7 +171,7 @@ class LoopKeeper:
 
     def book(self, loop: Loop) -> PhaseBook:
         """The position's record."""
-        return PhaseBook(self._house.store, self._world.lock, loop.state_file)
+        return PhaseBook(self._house.store, self._world.locks.state, loop.state_file)
 
     def _git(self, loop: Loop, blind: list[str]) -> GitView | None:
         repo = loop.handoff.repo

@@ -18,10 +18,11 @@ from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit
 from fleet.core.model import AgentSpec, Backend, Fleet, ServiceSpec
 from fleet.core.moment import LONG_AGO, NEVER, Moment, Steady, Wall
-from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
+from fleet.core.seen import PaneRef, PaneView, Posted, Proc, Reading, ScreenState, ServerId
 from fleet.core.words import MessageState
 from fleet.ports import Unavailable
 from fleet.world.ears import NOTHING, Ears
+from fleet.world.mail import Mail
 from fleet.world.world import World
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
@@ -97,10 +98,15 @@ class Senses:
     """Looks, and remembers between looks only what saves work."""
 
     def __init__(
-        self, world: World, ears: Ears | None = None, read_screen: Callable[..., Reading] = read
+        self,
+        world: World,
+        ears: Ears | None = None,
+        mail: Mail | None = None,
+        read_screen: Callable[..., Reading] = read,
     ) -> None:
         self._world = world
         self._ears = ears
+        self._mail = mail
         self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
@@ -252,7 +258,7 @@ class Senses:
         if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
             eye.shown = (backend, fresh, pane.cursor_y)
             eye.reading = self._read(
-                backend, fresh, now=_written(pane, now), zone=self._world.zone, ours=_ours(memory)
+                backend, fresh, now=_written(pane, now), zone=self._world.host.zone, ours=_ours(memory)
             )
         if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
             self._scan(fleet, backend, eye, pane.ref.pid, now)
@@ -273,9 +279,13 @@ class Senses:
         found = replace(
             found,
             mailbox=self._ears.has_mailbox(spec.session),
-            posted=self._world.mail.outcomes(m.id for m in memory.outbox if m.posted),
+            posted=self._posted(memory),
         )
         return _with_word(found, eye, self._ears.new_limit(spec.session), now)
+
+    def _posted(self, memory: AgentMemory) -> tuple[tuple[str, Posted], ...]:
+        """What became of the messages that a server was given."""
+        return self._mail.outcomes(m.id for m in memory.outbox if m.posted) if self._mail is not None else ()
 
     @staticmethod
     def _hear(
@@ -506,8 +516,13 @@ def _wish(world: World, entry: Desire | None, wall: Wall) -> Wish:
     if entry is None:
         return Wish()
     held = ""
-    if entry.hold is not None and entry.hold.until > world.clock.wall() and world.holds(entry.hold):
-        held = entry.hold.why or f"process {entry.hold.pid}"
+    hold = entry.hold
+    if (
+        hold is not None
+        and hold.until > world.clock.wall()
+        and world.processes.start_of(hold.pid) == hold.start
+    ):
+        held = hold.why or f"process {hold.pid}"
     # a freeze stands until the record says that it was taken back: until then its processes are stopped
     paused = entry.paused and not entry.over(wall)
     return Wish(entry.want, paused, entry.frozen, held, entry.until, entry.tries, entry.resets, entry.task)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from fleet.world.jobs import JobEnd
+from fleet.ports import JobEnd
 from tests.sim.clock import SimClock, Timer
 
 Answer = Callable[[Sequence[str]], "tuple[int, bytes]"]

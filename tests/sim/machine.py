@@ -94,7 +94,6 @@ class Machine:
         self.members: dict[str, Member] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
         self.condemned: set[str] = set()  # runs that a verb asked to end
-        self.missing: set[str] = set()  # agents whose program is not there right now
         self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
         self.moods: Counter[str] = Counter()
@@ -121,11 +120,12 @@ class Machine:
         on_act: Callable[[str, SimSession | None, str], None],
         on_signal: Callable[[SimProc, int], None],
         wait: Callable[[float], None] | None = None,
+        who: Callable[[], SimProc | None] = lambda: None,
     ) -> tuple[SimTmux, SimProcesses]:
         """The tmux and process ports for one watchdog or one verb."""
         return (
             SimTmux(self.tmux, project, self.before, on_act, self._cut_short, wait),
-            SimProcesses(self.table, self.before, on_signal),
+            SimProcesses(self.table, self.before, on_signal, who, self._listener),
         )
 
     def before(self, site: str) -> None:
@@ -141,6 +141,9 @@ class Machine:
             self.armed = [(left - 1, happens) for left, happens in self.armed if left > 1]
             for happens in due:
                 happens()
+
+    def _listener(self) -> SimProc | None:
+        return self.tmux.server.proc if self.tmux.server is not None else None
 
     def _cut_short(self) -> bool:
         self.partial = max(0, self.partial - 1)

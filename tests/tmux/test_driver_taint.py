@@ -32,7 +32,7 @@ from fleet.world.control import ControlTmux
 from fleet.world.jobs import Jobs
 from fleet.world.loop import LoopKeeper
 from fleet.world.prompts import model_in
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.server import server_of
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE, Project, until
@@ -443,7 +443,13 @@ def test_hostile_words_in_the_projects_own_path_and_in_what_a_file_says_once(hos
     tmux = ControlTmux(server_of(fleet))
     world = real_world(fleet, tmux)
     jobs = Jobs(world.clock.mono, world.disk, f"{fleet.log_dir}/state/jobs")
-    dog = Watchdog(world, str(p.config), config.parse, govern=lambda w, house: LoopKeeper(w, house, jobs))
+    dog = Watchdog(
+        world,
+        str(p.config),
+        config.parse,
+        real_helpers(fleet, world),
+        govern=lambda w, house: LoopKeeper(w, house, jobs),
+    )
     assert dog.open() == ""
     for _ in range(3):
         dog.tick()

@@ -30,7 +30,7 @@ class Hasty:
 
 def started(size: int, good: int):
     tmux = Hasty(good)
-    world = SimpleNamespace(tmux=tmux, point=lambda name: None, lock=nullcontext)
+    world = SimpleNamespace(tmux=tmux, point=lambda name: None, locks=SimpleNamespace(state=nullcontext))
     house = SimpleNamespace(
         events=SimpleNamespace(record=lambda *_, **__: None, begin=lambda _: None),
     )
