@@ -15,7 +15,7 @@ from bench.common import Figure, processor, project, resident, timed
 from fleet import config
 from fleet.supervisor.tick import Supervisor
 from fleet.world.control import ControlTmux
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 
@@ -31,7 +31,8 @@ def ticks(size: int, rounds: int) -> tuple[float, float]:
         fleet = config.load(str(made.config))
         tmux = ControlTmux(server_of(fleet))
         world = real_world(fleet, tmux)
-        dog = Supervisor(world, Reloader(world, str(made.config), config.parse))
+        read = Reloader(world, str(made.config), config.parse)
+        dog = Supervisor(world, read, real_helpers(fleet, world))
         assert not dog.open()
         dog.begin()
         try:

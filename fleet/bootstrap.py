@@ -41,7 +41,8 @@ if __name__ == "__main__":  # run by its path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from fleet import engine, umask
-from fleet.journal.locks import LockError, alone
+from fleet.journal.locks import alone
+from fleet.ports import LockError
 from fleet.world import packages
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))

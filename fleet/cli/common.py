@@ -20,10 +20,12 @@ from fleet.core.faults import Fault
 from fleet.core.outline import WATCHDOG, Outline
 from fleet.core.table import render
 from fleet.core.text import did_you_mean, escaped
+from fleet.world.clock import RealClock
 
 if TYPE_CHECKING:
     from fleet.cli.desk import Desk
     from fleet.core.model import Fleet
+    from fleet.ports import Clock
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 _PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
@@ -39,12 +41,17 @@ class Fail(Fault):
 
 
 class Io:
-    """Where a verb speaks: facts on stdout, remarks on stderr; and the desk at which it works."""
+    """Where a verb speaks: facts on stdout, remarks on stderr; the desk at which it works, and its clock."""
 
     def __init__(
-        self, out: TextIO | None = None, err: TextIO | None = None, desk: Desk | None = None
+        self,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        desk: Desk | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.desk = desk  # the simulation's; see desk.py
+        self.clock = clock or RealClock()
         self.out = out if out is not None else sys.stdout
         self.err = err if err is not None else sys.stderr
         self.gone = False  # the reader of stdout has left

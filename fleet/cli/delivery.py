@@ -8,7 +8,7 @@ from fleet.cli.deputy import deputy
 from fleet.cli.view import view_in
 from fleet.core.memory import Message
 from fleet.core.words import FINAL
-from fleet.journal.locks import Held
+from fleet.ports import Held
 from fleet.supervisor.tick import Supervisor
 from fleet.world.operator import Operator
 
@@ -49,17 +49,17 @@ class Stepper:
         self._operator = operator
         self._dog: Supervisor | None = None
         self._began = operator.world.clock.mono()
-        self._lock = operator.host.lead()
+        self._lock = operator.locks.lead()
         try:
             self._lock.acquire()
         except Held:
             return
-        self._dog = deputy(operator.fleet, names, operator.world)
+        self._dog = deputy(operator.fleet, names, operator.world, operator.helpers)
 
     def asked(self) -> None:
         """Something new is to be seen."""
         if self._dog is None:
-            self._operator.host.nudge()
+            self._operator.locks.nudge()
 
     def wait(self) -> None:
         """A moment, in which the watchdog may look."""

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.print(text)
         io.flush()
 
-    with touring(say, keep=args.keep) as tour:
+    with touring(say, io.clock, keep=args.keep) as tour:
         say(f"two scripted agents, three phases, in {tour.root}")
         tour.set_out()
         why = tour.up()

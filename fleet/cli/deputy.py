@@ -15,25 +15,27 @@ from fleet.world.reload import Settled
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.world.world import World
+    from fleet.world.world import Helpers, World
 
 
 def observer(fleet: Fleet, names: Collection[str] | None = None, world: World | None = None) -> Supervisor:
     """Looks and decides, writes and does nothing."""
-    return _opened(fleet, names, world, repair=False)
+    return _opened(fleet, names, world or real_world(fleet), None)
 
 
-def deputy(fleet: Fleet, names: Collection[str], world: World | None = None) -> Supervisor:
+def deputy(fleet: Fleet, names: Collection[str], world: World, helpers: Helpers) -> Supervisor:
     """Acts for these agents only; the caller holds the watchdog lock."""
-    acting = _opened(fleet, names, world, repair=True)
+    acting = _opened(fleet, names, world, helpers)
     acting.begin()
     return acting
 
 
-def _opened(fleet: Fleet, names: Collection[str] | None, world: World | None, *, repair: bool) -> Supervisor:
+def _opened(
+    fleet: Fleet, names: Collection[str] | None, world: World, helpers: Helpers | None
+) -> Supervisor:
     config = Settled(fleet if names is None else only(fleet, names))
-    made = Supervisor(world or real_world(fleet), config)
-    why = made.open(repair=repair)
+    made = Supervisor(world, config, helpers)
+    why = made.open(repair=helpers is not None)
     assert not why, why
     return made
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Mapping
 
 from fleet import config
 from fleet.cli.common import Io
 from fleet.cli.fleets import declared_fleet, require_trust, running_fleet, warn_of_distrust
 from fleet.core.model import Fleet
+from fleet.core.moment import Wall
 from fleet.world.operator import Operator
 from fleet.world.standing import keep
 
@@ -21,16 +21,12 @@ def desk_of(io: Io) -> Desk:
 
 
 class Desk:
-    """How a verb gets at its fleet: the file, the hands, the time. The simulation has one of its own."""
+    """How a verb gets at its fleet: the file and the hands. The simulation has one of its own."""
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The caller's environment."""
         return os.environ
-
-    def wall(self) -> float:
-        """Now."""
-        return time.time()
 
     def declared(self, args: argparse.Namespace, io: Io) -> tuple[Fleet, str]:
         """For a verb that starts: what the file says now, trusted, and its text."""
@@ -51,9 +47,9 @@ class Desk:
         """ConfigError for a loop that stands on nothing."""
         config.parse(text, fleet.config_path, ground=True)
 
-    def keep(self, fleet: Fleet, text: str) -> None:
+    def keep(self, fleet: Fleet, text: str, now: Wall) -> None:
         """This declaration was taken in."""
-        keep(fleet, text)
+        keep(fleet, text, now)
 
     def operator(self, fleet: Fleet) -> Operator:
         """Hands."""

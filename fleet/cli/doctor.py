@@ -31,11 +31,11 @@ from fleet.cli.version import answer, commit
 from fleet.core.descriptors import EXTRA, needed
 from fleet.core.model import Fleet, Member
 from fleet.journal.locks import watchdog_holder
+from fleet.ports import Unavailable
 from fleet.world import packages
-from fleet.world.host import RealHost
 from fleet.world.listener import server_at
 from fleet.world.operator import short_of
-from fleet.world.ports import Unavailable
+from fleet.world.processes import ProcTable
 from fleet.world.server import server_of
 from fleet.world.tmux import resolve_socket
 from fleet.world.tmux_words import OLDEST, PROVED, Confidence, standing
@@ -286,7 +286,7 @@ def open_files(fleet: Fleet) -> Check:
     running = server_at(tmux.path)
     pid = running.pid if running else 0
     sessions = sum(member.enabled for member in fleet.members) + EXTRA
-    short = short_of(sessions, pid, RealHost(fleet).limit(pid), users=tmux.is_users)
+    short = short_of(sessions, pid, ProcTable().allowance(pid), users=tmux.is_users)
     if short is None:
         return Check("ok", "open files", f"{needed(sessions)} are enough for {sessions} sessions")
     who = f"the tmux server (process {pid})" if pid else "this shell"

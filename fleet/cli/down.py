@@ -24,9 +24,8 @@ from fleet.cli.up import refuse_earlier
 from fleet.core.desired import Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
-from fleet.journal.locks import LockError
+from fleet.ports import LockError, Unavailable
 from fleet.world.operator import Ending, Stopped
-from fleet.world.ports import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -197,9 +196,7 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Endin
     if dog:
         io.print("stopped the watchdog")
     for proc in stopped.survivors:
-        io.error(
-            f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}"
-        )
+        io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
     for session in stopped.left:
         io.error(f"session {session} is still there", hint="agents.py down once more")
     return 0 if fine else 1

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     require_trust(fleet)
     if args.install:
         return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print, as_json=args.json)
-    facts = gather(fleet.outline)
+    facts = gather(fleet.outline, io.clock)
     dog = facts["watchdog"]
     wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
     if not wanted:

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the events that match, and with --follow those to come."""
     if args.follow and args.until:
         raise Fail("--follow goes on from now and --until ends before: give one of them", code=2)
-    since, end = span(args.since, args.until)
+    since, end = span(args.since, args.until, now=io.clock.wall())
     fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "events.jsonl")
     try:
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     try:
         while not io.gone:
             io.flush()
-            time.sleep(0.3)
+            io.clock.sleep(0.3)
             fresh, place = read_on(path, place)
             for record in fresh:
                 if _key(record) not in seen and _fits(record, args):

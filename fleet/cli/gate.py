@@ -10,7 +10,6 @@ Example: agents.py gate p1 --all
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from fleet.core.loop.effects import RunGate
     from fleet.core.loop.nouns import GateResult, Job, Place, TreeView
     from fleet.core.model import Fleet, Loop
-    from fleet.world.jobs import JobEnd
+    from fleet.ports import JobEnd
 
 POLL_S = 0.02
 
@@ -151,8 +150,8 @@ class _Runner:
         self.loop = loop
         self.operator: Operator = Operator(fleet)
         self.operator.make_room()
-        self.jobs: Jobs[Job] = Jobs(time.monotonic)
-        self.book = GateBook(self.operator.house.store, self.operator.world.lock)
+        self.jobs: Jobs[Job] = Jobs(self.operator.world.clock.mono)
+        self.book = GateBook(self.operator.house.store, self.operator.world.locks.state)
 
     def run(self, step: RunGate) -> GateResult:
         """Run it to its end and keep what it said."""
@@ -182,14 +181,12 @@ class _Runner:
         ended = None if why else self._end()
         if ended is None or ended.code != 0:
             said = why or (ended.output.decode("utf-8", "replace").strip() if ended else "")
-            raise Fail(
-                f"{repo}: the state of the work tree is unknown: {said}", hint=f"git -C {repo} status"
-            )
+            raise Fail(f"{repo}: the state of the work tree is unknown: {said}", hint=f"git -C {repo} status")
         return git.parse_changes(world.disk, repo, head, ended.output, at)
 
     def _end(self) -> JobEnd[Job]:
         while not (ended := self.jobs.poll()):
-            time.sleep(POLL_S)
+            self.operator.world.clock.sleep(POLL_S)
         return ended[0]
 
     def __enter__(self) -> Self:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import time
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -102,7 +101,7 @@ def follow(file: BinaryIO, path: str, io: Io, tell: Callable[[bytes], None]) -> 
             return open(path, "rb")
         else:
             io.check()
-            time.sleep(POLL)
+            io.clock.sleep(POLL)
     return file
 
 

@@ -17,7 +17,6 @@ from fleet.core.memory import Message
 from fleet.core.text import ago
 from fleet.core.words import FINAL
 from fleet.journal.outbox import Outbox
-from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 
 BEGINNING = 60  # characters of a text that are shown
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = running_fleet(args, io)
     if args.name:
         session_of(fleet, args.name)
-    clock = RealClock()
+    clock = io.clock
     outbox = Outbox(RealDisk(), f"{fleet.log_dir}/state", clock.wall)
     found = [(agent, m) for agent, m in outbox.listed() if args.name in {None, agent}]
     now = clock.wall()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from fleet import bootstrap, when
 from fleet.cli.common import Fail
 from fleet.when import Asked
 
 
-def moment(option: str, text: str, asked: Asked, *, now: float | None = None) -> float:
+def moment(option: str, text: str, asked: Asked, *, now: float) -> float:
     """A moment as a person writes it, for an option. Before anything is done: it may start us anew."""
-    now = time.time() if now is None else now
-
     try:
         try:
             return when.instant(text, asked, now=now)
@@ -28,10 +24,10 @@ def moment(option: str, text: str, asked: Asked, *, now: float | None = None) ->
         ) from None
 
 
-def span(since: str, until: str) -> tuple[float, float | None]:
+def span(since: str, until: str, *, now: float) -> tuple[float, float | None]:
     """The past span that --since and --until name; without an end, None."""
-    begin = moment("--since", since, Asked.SINCE) if since else 0.0
-    end = moment("--until", until, Asked.UNTIL) if until else None
+    begin = moment("--since", since, Asked.SINCE, now=now) if since else 0.0
+    end = moment("--until", until, Asked.UNTIL, now=now) if until else None
     if end is not None and end < begin:
         raise Fail(f"--until {until!r} is before --since {since!r}: nothing lies between them", code=2)
     return begin, end

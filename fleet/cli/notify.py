@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 from fleet import bootstrap
@@ -21,6 +20,7 @@ from fleet.core.model import NOTICES
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
+    from fleet.ports import Clock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.what == "run":
         from fleet.rooms.notify.runner import run as stay
 
-        return stay(fleet, once=args.once)
-    rows = _tried(fleet) if args.what == "test" else _listed(fleet)
+        return stay(fleet, io.clock, once=args.once)
+    rows = _tried(fleet, io.clock.wall()) if args.what == "test" else _listed(fleet, io.clock)
     if args.json:
         io.json({"ok": all(r.get("ok", True) for r in rows), "targets": rows})
     elif args.what == "test":
@@ -59,11 +59,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
     return 0 if all(r.get("ok", True) for r in rows) else 1
 
 
-def _tried(fleet: Fleet) -> list[dict[str, Any]]:
+def _tried(fleet: Fleet, now: float) -> list[dict[str, Any]]:
     from fleet.rooms.notify.notices import Notice
     from fleet.rooms.notify.targets import Dispatch, deliver, label
 
-    notice = Notice("test", "test", "", time.time(), "This is a test message of agent-fleet.")
+    notice = Notice("test", "test", "", now, "This is a test message of agent-fleet.")
     message = Dispatch(fleet.session_prefix.rstrip("-_"), (notice,))
     rows = []
     for number, target in enumerate(fleet.notify):
@@ -72,11 +72,11 @@ def _tried(fleet: Fleet) -> list[dict[str, Any]]:
     return rows
 
 
-def _listed(fleet: Fleet) -> list[dict[str, Any]]:
+def _listed(fleet: Fleet, clock: Clock) -> list[dict[str, Any]]:
     from fleet.rooms.notify.runner import notifier
     from fleet.rooms.notify.targets import label
 
-    queue = notifier(fleet, look_only=True)
+    queue = notifier(fleet, clock, look_only=True)
     keys = {number: key for key, (number, _) in queue.targets().items()}
     return [
         {

@@ -43,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Pause. Exit 1 when a process could not be frozen."""
-    until = moment("--until", args.until, Asked.END, now=desk_of(io).wall()) if args.until else 0.0
+    until = moment("--until", args.until, Asked.END, now=io.clock.wall()) if args.until else 0.0
     operator, names = addressed(args, io)
     failed = _pause(operator, names, freeze=args.freeze, until=until)
-    operator.host.nudge()
+    operator.locks.nudge()
     frozen = [n for n in names if n not in failed] if args.freeze else []
     if args.json:
         facts = {"pause": names, "frozen": frozen, "not_frozen": failed, "until": until or None}

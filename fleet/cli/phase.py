@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from fleet.core.loop.phases import find, ids_of, locate, place_at
 from fleet.core.moment import NEVER, UNNAMED, Moment
 from fleet.core.words import EventType
 from fleet.journal.store import Store
+from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, phase_trouble, read_status, watched_tip, write_marker
@@ -33,9 +33,9 @@ from fleet.world.phasefiles import MARKER, phase_trouble, read_status, watched_t
 if TYPE_CHECKING:
     from fleet.core.loop.nouns import Place
     from fleet.core.model import Fleet, Loop
+    from fleet.ports import Disk
     from fleet.world.operator import Operator
     from fleet.world.phasebook import PhaseEntry
-    from fleet.world.ports import Disk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def _first(loop: Loop, entry: PhaseEntry) -> Place:
 
 
 def _read(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> PhaseEntry:
-    store = Store(disk or RealDisk(), f"{fleet.log_dir}/state", time.time, repair=False)
+    store = Store(disk or RealDisk(), f"{fleet.log_dir}/state", RealClock().wall, repair=False)
     return PhaseBook(store, contextlib.nullcontext, loop.state_file).read()
 
 
@@ -139,9 +139,9 @@ def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
 
 def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) -> None:
     world = operator.world
-    book = PhaseBook(operator.house.store, world.lock, loop.state_file)
+    book = PhaseBook(operator.house.store, world.locks.state, loop.state_file)
     tip = watched_tip(world.disk, loop)  # may take git a moment: the watchdog waits for this lock
-    with world.lock():
+    with world.locks.state():
         before = book.read().place
         place = place_at(loop, index, world.clock.wall(), commit=tip, before=before)
         book.set(replace(place, keep_runs=keep, evidence=(("by", why),)))
@@ -152,8 +152,8 @@ def _write(operator: Operator, loop: Loop, index: int, *, keep: bool, why: str) 
 
 def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
     """Running loop agents go where the loop went: by the watchdog, or here when none runs."""
-    if operator.host.holder() is not None:
-        operator.host.nudge()
+    if operator.locks.holder() is not None:
+        operator.locks.nudge()
         io.note("the watchdog moves the running loop agents")
         return
     loops = [a for a in operator.fleet.agents if a.is_loop]

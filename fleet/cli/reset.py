@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator.make_room()
     names = list(dict.fromkeys(args.names))
     wish = operator.pardon(names)
-    late = () if operator.host.holder() is None else _unheeded(operator, wish, names, args.timeout)
+    late = () if operator.locks.holder() is None else _unheeded(operator, wish, names, args.timeout)
     done = [n for n in names if n not in late]
     why = f"the watchdog did not answer within {args.timeout:.0f} s; it is done when the watchdog looks again"
     if args.json:

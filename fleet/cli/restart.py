@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator.end_strays()
     up.refuse_crowd(operator, specs)
     operator.make_room()
-    desk.keep(declared, text)
+    desk.keep(declared, text, io.clock.wall())
     names = [s.name for s in specs]
     with operator.holding(names, "restart", Want.UP):
         operator.pardon(names, window=False)

@@ -15,7 +15,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,8 +28,8 @@ from fleet.core.moment import Wall
 from fleet.core.seen import Reading
 from fleet.core.text import escaped
 from fleet.core.times import instant
-from fleet.world.ports import Unavailable
-from fleet.world.real import host_zone as zone_of_this_machine
+from fleet.ports import Unavailable
+from fleet.world.host import host_zone as zone_of_this_machine
 from fleet.world.server import server_of
 
 
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         example = "agents.py screen --backend claude shot.txt"
         raise Fail("screen needs FILE and --backend", hint=example, code=2)
     backend = backend_named(args, io, args.backend)
-    now, zone = moment(args.at), _zone(args.zone)
+    now, zone = moment(args.at, io), _zone(args.zone)
     rows = [(name, look(backend, text_of(name), now, zone)) for name in args.files]
     if args.json:
         io.json([{"file": name, "backend": backend.name, **plain(reading)} for name, reading in rows])
@@ -92,10 +91,10 @@ def text_of(name: str) -> str:
         raise Fail(f"{name} cannot be read: {error.strerror}", code=2) from None
 
 
-def moment(stamp: str | None) -> float:
+def moment(stamp: str | None, io: Io) -> float:
     """The instant a screen was captured."""
     if not stamp:
-        return time.time()
+        return io.clock.wall()
     when = instant(stamp)
     if when is None:
         raise Fail(f"--at {stamp} is not a time", hint="--at 2026-11-16T04:30:00Z", code=2)
@@ -178,7 +177,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"tmux did not answer: {error}") from None
     if agent.session not in screens:
         raise Fail(f"{agent.name} has no screen", hint=f"agents.py up {agent.name}")
-    now, zone = time.time(), _zone(args.zone)
+    now, zone = io.clock.wall(), _zone(args.zone)
     text = "\n".join(line.rstrip(" ") for line in screens[agent.session].split("\n")).rstrip("\n") + "\n"
     reading = look(backend, text, now, zone)
     path = keep(args.into or os.path.join(fleet.log_dir, "screens"), backend, text, reading, now, zone)

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     sent = {n: _sent(operator, n, text) for n, text in texts.items() if n not in down}
     waiting = {n: m for n, m in sent.items() if m.status is MessageState.QUEUED}
     if args.later:
-        operator.host.nudge()
+        operator.locks.nudge()
     elif waiting:
         sent |= await_receipts(operator, waiting, args.timeout)
     receipts = {n: _receipt(operator, n, m, args) for n, m in (down | sent).items()}

@@ -22,7 +22,7 @@ from fleet.cli.view import disk_trouble, read_view, written_outline
 from fleet.core.text import escaped
 from fleet.journal.heartbeat import is_stale, last_beat
 from fleet.journal.locks import watchdog_holder
-from fleet.world.ports import Unavailable
+from fleet.ports import Clock, Unavailable
 from fleet.world.server import server_of
 from fleet.world.terminal import attach_command
 from fleet.world.trust import untrusted
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, io: Io) -> int:
     """Print the table, the JSON or the metrics. Exit 1 only with --check."""
     fleet = _outline(args, io)
-    facts = gather(fleet, io.aside.get("config"))
+    facts = gather(fleet, io.clock, io.aside.get("config"))
     if args.names:
         for name in args.names:
             session_of(fleet, name)
@@ -86,7 +86,7 @@ def _outline(args: argparse.Namespace, io: Io) -> Outline:
     return running_fleet(args, io).outline
 
 
-def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, Any]:
+def gather(fleet: Outline, clock: Clock, declared: dict[str, Any] | None = None) -> dict[str, Any]:
     """Everything `status` knows, as the documented document. `declared`: why the file is not in force."""
     state_dir = os.path.join(fleet.log_dir, "state")
     seen: list[_Seen] = []
@@ -99,7 +99,7 @@ def gather(fleet: Outline, declared: dict[str, Any] | None = None) -> dict[str, 
     looking.start()  # tmux answers while the files are read
     view = read_view(state_dir) or {}
     beat = last_beat(state_dir)
-    dog = _watchdog(fleet, state_dir, beat, view)
+    dog = _watchdog(fleet, state_dir, beat, view, clock.wall())
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     wants = _desired(state_dir)
     full = disk_trouble(fleet.log_dir)
@@ -162,9 +162,11 @@ def _look(fleet: Outline) -> _Seen:
     return {p.ref.session: p for p in listing.panes}, frozenset(listing.foreign), ""
 
 
-def _watchdog(fleet: Outline, state_dir: str, beat: float | None, view: dict[str, Any]) -> dict[str, Any]:
+def _watchdog(
+    fleet: Outline, state_dir: str, beat: float | None, view: dict[str, Any], now: float
+) -> dict[str, Any]:
     holder = watchdog_holder(state_dir)
-    age = time.time() - beat if beat is not None else None
+    age = now - beat if beat is not None else None
     if holder is None:
         state = "stopped"
     elif age is None or is_stale(age, fleet.signal_interval):
@@ -366,7 +368,7 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
             r["model"],
             r["watch"],
             (r["state"], COLOURS[r["state"]]),
-            _detail(r),
+            _detail(r, io.clock.wall()),
             r["phase"],
             r["reason"],
         )
@@ -397,10 +399,10 @@ def _place(loop: dict[str, Any]) -> str:
     return f"phase {loop['id']} ({loop['index'] + 1}/{loop['total']})" if loop["id"] else "loop not begun"
 
 
-def _detail(r: dict[str, Any]) -> str:
+def _detail(r: dict[str, Any], now: float) -> str:
     until = r["until"]
     if until and r["detail"] in {"LIMITED", "WAITING", "PAUSED", "FROZEN"}:
-        form = "%a %H:%M" if until - time.time() < WEEK_S else "%a %Y-%m-%d %H:%M"
+        form = "%a %H:%M" if until - now < WEEK_S else "%a %Y-%m-%d %H:%M"
         return f"{r['detail']} until {time.strftime(form, time.localtime(until))}"
     drift = " (drift)" if r["drift"] else ""
     return f"{r['detail']}{drift}"

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Print the report. No record yet is not an error, but it is said."""
-    since, until = span(args.since, args.until)
+    since, until = span(args.since, args.until, now=io.clock.wall())
     fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "token-log.jsonl")
     try:
@@ -117,10 +117,10 @@ def _ran(record: Record, since: float, until: float | None) -> bool:
 def _running(fleet: Fleet, io: Io) -> list[Record]:
     """The record the running phase would get now, measured from its saved baseline."""
     state = os.path.join(fleet.log_dir, "state")
-    store = Store(RealDisk(), state, time.time, repair=False)
+    store = Store(RealDisk(), state, io.clock.wall, repair=False)
     log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
     meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False))
-    record = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), time.time())
+    record = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), io.clock.wall())
     if record is None:
         io.note("no phase is being measured" + ("" if fleet.watchdog.log_tokens else ": log_tokens is off"))
     return [record] if record else []
@@ -184,7 +184,7 @@ def _plot(records: Sequence[Record], io: Io) -> int:
 
 
 def _write_page(path: str, records: Sequence[Record], prices: Any, io: Io) -> int:
-    when = time.strftime("%Y-%m-%d %H:%M")
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(io.clock.wall()))
     text = page(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
     try:
         with umask.as_operator(), open(path, "w", encoding="utf-8") as handle:

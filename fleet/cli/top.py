@@ -19,8 +19,8 @@ from fleet import engine
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
 from fleet.cli.status import gather
+from fleet.ports import Clock, Unavailable
 from fleet.tokens.places import conversations
-from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 
 if TYPE_CHECKING:
@@ -42,23 +42,24 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("top needs a terminal: stdin or stdout is not one", hint="agents.py status")
     from fleet.rooms.top.app import Top
 
-    Top(RealFloor(fleet), tour=args.tour).run()
+    Top(RealFloor(fleet, io.clock), io.clock.wall, tour=args.tour).run()
     return 0
 
 
 class RealFloor:
     """This machine's fleet. Follows edits of the file; one that is not right yet changes nothing."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, clock: Clock) -> None:
         from fleet.rooms.top.source import Feed
 
         self.fleet = fleet
-        self._source = Feed(fleet)
+        self._clock = clock
+        self._source = Feed(fleet, clock.wall)
         self._server = server_of(fleet)
 
     def facts(self) -> Mapping[str, Any]:
         self.fleet = self._source.fresh()
-        return gather(self.fleet.outline)
+        return gather(self.fleet.outline, self._clock)
 
     def phases(self) -> Sequence[str]:
         return [phase.id for phase in self.fleet.loop.phases] if self.fleet.loop else []

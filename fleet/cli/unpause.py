@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator.house.desired.update(lambda d: d.set(names, paused=False, frozen=False))
     for name in names:
         operator.house.events.record(EventType.AGENT_UNPAUSED, agent=name, reason="the operator asked for it")
-    operator.host.nudge()
+    operator.locks.nudge()
     if args.json:
         io.json({"ok": True, "unpause": names, "frozen": [], "not_frozen": {}})
     else:

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     declared, text = desk.declared(args, io)
     fleet, overrides = config.override(declared, desk.environ)
     operator = desk.operator(fleet)
-    operator.host.require_tmux()
+    operator.servers.require_tmux()
     specs = chosen(fleet, args.names)
     if any(s.is_loop for s in specs):
         desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.dry_run:
         return _dry_run(operator, specs, left, io, as_json=args.json)
     operator.make_room()
-    desk.keep(declared, text)
+    desk.keep(declared, text, io.clock.wall())
     homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
     results = _start(operator, specs, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
@@ -296,7 +296,7 @@ def _start(
 
 def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:
     """The supervisor, looking: "" or why not, which is said."""
-    holder = operator.host.holder()
+    holder = operator.locks.holder()
     if holder is not None and (silence := _silence(operator)):
         io.warn(f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s: `up` replaces it")
         operator.stop_watchdog()
@@ -317,7 +317,7 @@ def _beats(operator: Operator) -> bool:
     clock, path = operator.world.clock, operator.house.path("heartbeat")
     deadline = clock.mono() + WATCHDOG_S
     while clock.mono() < deadline:
-        holder, beat = operator.host.holder(), operator.world.disk.stat(path)
+        holder, beat = operator.locks.holder(), operator.world.disk.stat(path)
         if holder is not None and beat is not None and beat.mtime_ns / 1e9 >= holder.since:
             return True
         clock.sleep(POLL_S / 2)
@@ -326,7 +326,7 @@ def _beats(operator: Operator) -> bool:
 
 def say_of_watchdog(operator: Operator, io: Io) -> None:
     """What a verb that does not start the watchdog has found in its place."""
-    holder = operator.host.holder()
+    holder = operator.locks.holder()
     if holder is None:
         io.note("no watchdog runs: no agent is restarted until `agents.py up` starts one")
     elif silence := _silence(operator):

@@ -13,7 +13,7 @@ from fleet.core.outline import Outline
 from fleet.world.lastgood import ground_of, recall
 
 if TYPE_CHECKING:
-    from fleet.world.ports import Disk
+    from fleet.ports import Disk
 
 VIEW_CAP = 64 << 20
 _IDLE = "the watchdog can record nothing and restarts no agent"

@@ -8,7 +8,6 @@ Example: agents.py wait --agent builder --state IDLE --timeout 600
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 from fleet.cli.common import Fail, Io, seconds, session_of
@@ -62,13 +61,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
     ids = [p.id for p in fleet.loop.phases] if fleet.loop else []
     if args.phase and args.phase not in ids:
         raise Fail(f"there is no phase {args.phase!r}; {did_you_mean(args.phase, ids)}", code=2)
-    deadline = time.monotonic() + args.timeout if args.timeout else None
+    deadline = io.clock.mono() + args.timeout if args.timeout else None
     while True:
-        facts = gather(fleet.outline)
+        facts = gather(fleet.outline, io.clock)
         missing = _missing(facts, args, ids)
-        if not missing or (deadline is not None and time.monotonic() >= deadline):
+        if not missing or (deadline is not None and io.clock.mono() >= deadline):
             break
-        time.sleep(POLL_S)
+        io.clock.sleep(POLL_S)
     if args.json:
         io.json({"ok": not missing, "loop": facts["loop"], "agents": facts["agents"]})
     elif missing:

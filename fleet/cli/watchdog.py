@@ -15,7 +15,6 @@ import os
 import pkgutil
 import signal
 import sys
-import time
 import traceback
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,8 @@ from fleet.cli.common import Fail, Io
 from fleet.cli.deputy import observer
 from fleet.cli.fleets import config_path, require_trust
 from fleet.core.words import EventType
-from fleet.journal.locks import Held, LockError, WatchdogLock
+from fleet.journal.locks import WatchdogLock
+from fleet.ports import Held, LockError
 from fleet.supervisor.tick import Supervisor
 from fleet.world import descriptors
 from fleet.world.control import ControlTmux
@@ -33,7 +33,7 @@ from fleet.world.herald import Herald
 from fleet.world.jobs import Jobs
 from fleet.world.keepsakes import KeepingDisk, move_back_in
 from fleet.world.loop import LoopKeeper
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 from fleet.world.standing import attend, keep
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     descriptors.widen()
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
-    lock = WatchdogLock(state_dir)
+    lock = WatchdogLock(state_dir, io.clock)
     try:
         lock.acquire()
     except Held as held:
@@ -104,18 +104,23 @@ class _Loop:
         self.locked_out = ""  # why the state directory is not safe to use; empty if it is
         self.homeless = 0.0  # until then (monotonic) what is missing of the state directory is written back
         self.io = io
-        self.tmux = ControlTmux(server_of(fleet))
+        self.clock = io.clock
+        self.tmux = ControlTmux(server_of(fleet), io.clock)
         state_dir = os.path.join(fleet.log_dir, "state")
         self.disk = KeepingDisk(state_dir)
-        world = real_world(fleet, self.tmux, self.disk)
+        world = real_world(fleet, self.tmux, self.disk, io.clock)
+        helpers = real_helpers(fleet, world)
+        assert helpers.pages is not None, "real helpers fetch pages"
         self.jobs: Jobs[Job] = Jobs(world.clock.mono, world.disk, f"{state_dir}/jobs")
         self.waker = Waker(state_dir)
-        world.pages.ring = lambda: self.waker.poke("signals")
+        helpers.pages.ring = lambda: self.waker.poke("signals")
         notifier = engine.command("notify", "run", "--config", path)
         self.herald = Herald(notifier, world.clock.mono)
         self.config = Reloader(world, path, config.parse)
         self.config.prime(fleet, standing.text)
-        self.dog = Supervisor(world, self.config, govern=lambda w, house: LoopKeeper(w, house, self.jobs))
+        self.dog = Supervisor(
+            world, self.config, helpers, govern=lambda w, house: LoopKeeper(w, house, self.jobs)
+        )
         self.watched: set[str] = set()  # sessions whose processes wake us
         self.kept = b""  # what was last put down as good
         self.watched_jobs: set[str] = set()
@@ -191,7 +196,7 @@ class _Loop:
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
         self.kept = self.config.good
-        keep(fleet, self.kept.decode())
+        keep(fleet, self.kept.decode(), self.clock.wall())
 
     def _take_lock_again(self) -> str:
         """Take a removed lock file or state directory again; go on unless another watchdog has it.
@@ -204,7 +209,7 @@ class _Loop:
             self.lock.retake()
         except (LockError, OSError) as error:
             return f"the lock file was taken away: {error}"
-        self.homeless = time.monotonic() + SWEPT_S
+        self.homeless = self.clock.mono() + SWEPT_S
         return ""
 
     def _move_back_in(self, *, swept: bool) -> None:
@@ -214,9 +219,9 @@ class _Loop:
         count = move_back_in(fleet, house, self.dog.records, self.disk, self.tmux)
         if count or swept:
             self.waker.reopen()
-            self.homeless = time.monotonic() + SWEPT_S
+            self.homeless = self.clock.mono() + SWEPT_S
             house.events.record(EventType.STATE_RESTORED, reason=f"{count} files were written back")
-        elif time.monotonic() >= self.homeless:
+        elif self.clock.mono() >= self.homeless:
             self.homeless = 0.0
 
     def _sleep(self, delay: float) -> None:
@@ -226,11 +231,11 @@ class _Loop:
             self._watch(look, fleet)
         self.waker.watch_fd("tmux", self.tmux.fileno())
         self._watch_jobs()
-        now, due = time.monotonic(), self.jobs.due()
+        now, due = self.clock.mono(), self.jobs.due()
         deadline = now + delay if due is None else min(now + delay, due)
         while not self.stop and not self.hung_up:
-            keys = self.waker.wait(max(0.0, deadline - time.monotonic()))
-            if keys == {"tmux"} and not self.tmux.drain() and time.monotonic() < deadline:
+            keys = self.waker.wait(max(0.0, deadline - self.clock.mono()))
+            if keys == {"tmux"} and not self.tmux.drain() and self.clock.mono() < deadline:
                 continue
             for key in keys:
                 self.dog.hasten(key)
@@ -308,7 +313,7 @@ def _observe(fleet: Fleet, io: Io, *, once: bool, as_json: bool) -> int:
         if once or io.gone:
             return 0
         try:
-            time.sleep(fleet.watchdog.signal_interval)
+            io.clock.sleep(fleet.watchdog.signal_interval)
         except KeyboardInterrupt:
             return 0
         sys.stdout.flush()

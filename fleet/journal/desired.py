@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.desired import NOTHING, Desired
 from fleet.journal.store import Store
-from fleet.world.ports import Disk, FileStat
+from fleet.ports import Disk, FileStat
 
 NAME = "desired"
 

@@ -23,7 +23,7 @@ from fleet.core.decision import Note
 from fleet.core.foreign import as_object
 from fleet.core.text import redact
 from fleet.core.words import EventType
-from fleet.world.ports import Disk, Torn
+from fleet.ports import Disk, Torn
 
 VERSION = 1
 CAP = 10 << 20

@@ -13,33 +13,16 @@ import errno
 import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
 from fleet import regular
-from fleet.core.faults import Fault
+from fleet.ports import Clock, Held, LockError
 
 WATCHDOG_LOCK = "watchdog.lock"
 STATE_LOCK = "state.lock"
 _POLL_S = 0.02
 _SIGNED_IN = 25  # polls
-
-
-class LockError(Fault):
-    """A lock could not be had; the text says why and what to do."""
-
-
-class Held(LockError):
-    """Somebody else holds it. `pid` 0: it did not say who it is."""
-
-    def __init__(self, path: str, pid: int, start: int, since: float) -> None:
-        who = f"process {pid}" if pid else "another process"
-        when = time.strftime(" since %Y-%m-%d %H:%M:%S", time.localtime(since)) if since else ""
-        super().__init__(f"{path} is held by {who}{when}")
-        self.pid = pid
-        self.start = start
-        self.since = since
 
 
 _FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -99,9 +82,9 @@ def alone(path: str, before_waiting: Callable[[], None] | None = None) -> Iterat
         os.close(fd)
 
 
-def _sign(fd: int) -> None:
+def _sign(fd: int, clock: Clock) -> None:
     """Say who holds it. Best effort: on a full disk the lock is still a lock."""
-    me = json.dumps({"pid": os.getpid(), "start": start_of(os.getpid()), "since": round(time.time(), 3)})
+    me = json.dumps({"pid": os.getpid(), "start": start_of(os.getpid()), "since": round(clock.wall(), 3)})
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.pwrite(fd, me.encode() + b"\n", 0)
@@ -115,13 +98,13 @@ def _holder(path: str) -> Held:
         return Held(path, 0, 0, 0.0)
 
 
-def _signed_holder(path: str) -> Held:
+def _signed_holder(path: str, clock: Clock) -> Held:
     """The same, given a moment: between taking it and signing, the file names nobody or a predecessor."""
     held = _holder(path)
     for _ in range(_SIGNED_IN):
         if held.pid and start_of(held.pid) == held.start:
             break
-        time.sleep(_POLL_S)
+        clock.sleep(_POLL_S)
         held = _holder(path)
     return held
 
@@ -142,8 +125,9 @@ def start_of(pid: int) -> int:
 class WatchdogLock:
     """One watchdog a project: take it before the first effect, and ask each tick if it is still ours."""
 
-    def __init__(self, state_dir: str) -> None:
+    def __init__(self, state_dir: str, clock: Clock) -> None:
         self.path = f"{state_dir}/{WATCHDOG_LOCK}"
+        self._clock = clock
         self._fd: int | None = None
 
     def acquire(self) -> None:
@@ -152,8 +136,8 @@ class WatchdogLock:
             return
         self._fd = _take(self.path)
         if self._fd is None:
-            raise _signed_holder(self.path)
-        _sign(self._fd)
+            raise _signed_holder(self.path, self._clock)
+        _sign(self._fd, self._clock)
 
     def still_ours(self) -> bool:
         """False once the file or its directory was removed or replaced: then another watchdog may run."""
@@ -201,7 +185,7 @@ _inside: dict[str, int] = {}  # how deep this process already is in a state lock
 
 
 @contextlib.contextmanager
-def state_lock(state_dir: str, timeout: float = 10.0) -> Iterator[None]:
+def state_lock(state_dir: str, clock: Clock, timeout: float = 10.0) -> Iterator[None]:
     """Keep every other writer of the state out. May be taken again by who has it."""
     path = os.path.realpath(f"{state_dir}/{STATE_LOCK}")
     if path in _inside:
@@ -211,12 +195,12 @@ def state_lock(state_dir: str, timeout: float = 10.0) -> Iterator[None]:
         finally:
             _inside[path] -= 1
         return
-    deadline = time.monotonic() + timeout
+    deadline = clock.mono() + timeout
     while (fd := _take(path)) is None:
-        if time.monotonic() >= deadline:
+        if clock.mono() >= deadline:
             raise _holder(path)
-        time.sleep(_POLL_S)
-    _sign(fd)
+        clock.sleep(_POLL_S)
+    _sign(fd, clock)
     _inside[path] = 1
     try:
         yield

@@ -19,7 +19,7 @@ from fleet.core.faults import Fault
 from fleet.core.memory import Message
 from fleet.core.moment import Wall, later
 from fleet.core.words import FINAL, MessageKind, MessageState
-from fleet.world.ports import Disk
+from fleet.ports import Disk
 
 OPEN_MAX = 1000
 FINAL_MAX = 200

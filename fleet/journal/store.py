@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.core.faults import Fault
-from fleet.world.ports import Disk
+from fleet.ports import Disk
 
 Document = dict[str, Any]
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from fleet import engine
 from fleet.core.words import EventType
 from fleet.journal.reading_on import Bookmark, read_on
+from fleet.ports import Clock
 from fleet.rooms.captions import caption
 from fleet.world.tmux import resolve_socket
 
@@ -37,7 +38,8 @@ Say = Callable[[str], None]
 class Tour:
     """One scratch directory with one fleet in it."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Say, clock: Clock) -> None:
+        self._clock = clock
         self._say = say
         self.root = tempfile.mkdtemp(prefix="fleet-demo-")
         self.config = os.path.join(self.root, EXAMPLE, FILE)
@@ -72,15 +74,15 @@ class Tour:
     def narrate(self, gone: Callable[[], bool]) -> bool:
         """In words, until the story is over; True when it ended well."""
         path = os.path.join(self.root, EXAMPLE, ".offline", "state", "events.jsonl")
-        place, deadline = Bookmark(), time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline and not gone():
+        place, deadline = Bookmark(), self._clock.mono() + PATIENCE_S
+        while self._clock.mono() < deadline and not gone():
             records, place = read_on(path, place)
             for record in records:
                 if said := caption(record):
                     self._say(f"{time.strftime('%H:%M:%S', time.localtime(record['ts']))}  {said}")
                 if record["type"] == EventType.SEQUENCE_COMPLETED:
                     return True
-            time.sleep(POLL_S)
+            self._clock.sleep(POLL_S)
         return False
 
     def clean_up(self) -> bool:
@@ -106,9 +108,9 @@ class Tour:
 
 
 @contextlib.contextmanager
-def touring(say: Say, *, keep: bool) -> Iterator[Tour]:
+def touring(say: Say, clock: Clock, *, keep: bool) -> Iterator[Tour]:
     """A tour that is cleaned up however it ends, also by a signal."""
-    tour = Tour(say)
+    tour = Tour(say, clock)
     kept = {signum: signal.signal(signum, _leave) for signum in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield tour

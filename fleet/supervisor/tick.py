@@ -30,6 +30,7 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
 from fleet.core.words import FINAL, EventType
+from fleet.ports import Unavailable
 from fleet.supervisor.act import Executor
 from fleet.supervisor.mind import AT_ONCE, Mind
 from fleet.world.ages import Ages
@@ -38,12 +39,11 @@ from fleet.world.ears import Ears
 from fleet.world.ledger import Bookkeeper
 from fleet.world.perform import Performer
 from fleet.world.phasebook import PhaseBook, standing
-from fleet.world.ports import Unavailable
 from fleet.world.records import Records
 from fleet.world.reload import Reloader, Settled
 from fleet.world.sense import Look, Senses
 from fleet.world.trouble import Trouble
-from fleet.world.world import House, World
+from fleet.world.world import Helpers, House, World
 
 if TYPE_CHECKING:
     from fleet.world.loop import LoopKeeper  # only the watchdog itself has one
@@ -76,6 +76,7 @@ class Supervisor:
         self,
         world: World,
         config: Reloader | Settled,
+        helpers: Helpers | None = None,
         *,
         govern: Govern | None = None,
         lease: tuple[int, int] | None = None,
@@ -83,6 +84,7 @@ class Supervisor:
         """With `lease`, the pid and start of this verb: what it holds is not held against it."""
         self.world = world
         self.config = config
+        self.helpers = helpers or Helpers()
         self.count = 0
         self.mind = Mind()
         self.trouble = Trouble(self._tell_trouble)
@@ -114,7 +116,7 @@ class Supervisor:
             return self.config.problem or news.reason or "the config is not readable yet"
         self.house = House(self.world, self.config.fleet.log_dir, lambda: self.count, repair=repair)
         self.records = Records(self.world, self.house)
-        self.senses = Senses(self.world, self._lease)
+        self.senses = Senses(self.world, self.helpers.mail, self._lease)
         self.mind.fleet = self.records.fleet()
         self.ages = Ages(self.world.clock, self.mind.fleet)
         self.board = Board(self.world, self.house)
@@ -122,7 +124,7 @@ class Supervisor:
             self.mind,
             self.house,
             self.records,
-            Performer(self.world, self.house, self.records),
+            Performer(self.world, self.house, self.records, self.helpers.mail),
             self.senses,
             self.board,
             self.ages,
@@ -137,7 +139,7 @@ class Supervisor:
         self._acts = True
         for name in DIRECTORIES:
             self.world.disk.make_dir(self.house.path(name))
-        self.ears = self.senses.ears = Ears(self.world, self.house)
+        self.ears = self.senses.ears = Ears(self.world, self.house, self.helpers.pages)
         if self._govern_with is not None:
             self.ledger = Bookkeeper(self.world, self.house)
             self.loop = self._govern_with(self.world, self.house)
@@ -306,7 +308,8 @@ class Supervisor:
             self.mind.loop, self.loop_shown, self._loop_wake = NO_LOOP, None, None
             return
         if self.loop is None:  # an observer or a deputy: the position is what the record says
-            self.mind.loop = standing(PhaseBook(self.house.store, self.world.lock, loop.state_file).read())
+            book = PhaseBook(self.house.store, self.world.locks.state, loop.state_file)
+            self.mind.loop = standing(book.read())
             return
         if self._loop_seen is None:
             return
@@ -415,10 +418,10 @@ class Supervisor:
         self.loop_shown = replace(decision.shown, problems=(*decision.shown.problems, *trouble))
 
     def _keep_logs(self, fleet: Fleet, look: Look) -> None:
-        if self.world.logs is None or look.blind:
+        if self.helpers.logs is None or look.blind:
             return
         names = {s.session: s.name for s in fleet.members}
-        self.world.logs.keep(
+        self.helpers.logs.keep(
             look.panes, lambda kind, session, why: self._record(kind, names.get(session, ""), why)
         )
 
@@ -472,7 +475,7 @@ class Supervisor:
         return tuple(self.ears.strangers()) if self.ears is not None else ()
 
     def _flooded(self) -> list[str]:
-        return self.world.logs.flooded if self.world.logs is not None else []
+        return self.helpers.logs.flooded if self.helpers.logs is not None else []
 
     # --- until the next tick ------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
 from fleet.core.foreign import as_object
+from fleet.ports import LogDisk
 from fleet.tokens.places import SHARED
 
 VERSION = 1
@@ -27,14 +28,6 @@ class Prices(Protocol):
     def sources(self) -> set[str]: ...
 
     def cost(self, model: str, counts: Counts) -> float | None: ...
-
-
-class LogDisk(Protocol):
-    """The two things a log needs of a file system; raises OSError as the system does."""
-
-    def read(self, path: str, cap: int = 1 << 20) -> bytes: ...
-
-    def append(self, path: str, data: bytes, *, sync: bool) -> None: ...
 
 
 class PlainDisk:

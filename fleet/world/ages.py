@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fleet.core.memory import FleetMemory
 from fleet.core.moment import Moment, Steady, Wall
-from fleet.world.ports import Clock
+from fleet.ports import Clock
 
 JUMP_S = 60.0  # clocks that differ by more than this have been moved, or we slept
 CARRY_OVER_MAX_S = 8 * 86_400.0

@@ -19,8 +19,8 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, Steady
 from fleet.core.views import Row, problem, row
+from fleet.ports import FileStat
 from fleet.world.perform import drift_between, fingerprint
-from fleet.world.ports import FileStat
 from fleet.world.world import House, World
 
 EVERY_S = 1.0  # reasons that only count seconds are not worth more

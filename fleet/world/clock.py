@@ -1,4 +1,4 @@
-"""The machine's own clocks, behind the port that simulation replaces."""
+"""The machine's own clocks, behind the port that simulation replaces. No other file reads them."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ class RealClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+def since_boot() -> float:
+    """Seconds since the boot, with those that the machine slept: what the process table counts in."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 from fleet.core.result import Result
+from fleet.ports import Clock, Launch, Unavailable
 from fleet.world import tmux_rows, tmux_text
-from fleet.world.ports import Launch, Unavailable
+from fleet.world.clock import RealClock
 from fleet.world.procfs import RUN_VARIABLE
 from fleet.world.speaker import Batch, Said, Speaker
 from fleet.world.tmux import TmuxServer
@@ -43,8 +43,9 @@ class _Late(_Broken):
 class ControlTmux(Speaker):
     """The Tmux port of the watchdog. `fileno` and `drain` let its selector wake on notifications."""
 
-    def __init__(self, server: TmuxServer) -> None:
+    def __init__(self, server: TmuxServer, clock: Clock | None = None) -> None:
         super().__init__(server.project_id)
+        self._clock = clock or RealClock()
         self._server = server
         self._anchor = tmux_rows.anchor(server.project_id)
         self._client: subprocess.Popen[bytes] | None = None
@@ -135,9 +136,9 @@ class ControlTmux(Speaker):
     def _connect(self) -> bool:
         if self._client is not None:
             return True
-        if time.monotonic() < self._retry_at:
+        if self._clock.mono() < self._retry_at:
             return False
-        self._retry_at = time.monotonic() + _RETRY_AFTER
+        self._retry_at = self._clock.mono() + _RETRY_AFTER
         server = self._server
         quiet = ["-f", "no-output,ignore-size"]
         marked = ["-e", f"{RUN_VARIABLE}={self._anchor}"]  # so that the process in it is known as ours
@@ -163,9 +164,9 @@ class ControlTmux(Speaker):
 
     def _await_welcome(self) -> None:
         """The answer to new-session: a line sent before it may run outside of any session."""
-        deadline = time.monotonic() + self._server.timeout
+        deadline = self._clock.mono() + self._server.timeout
         while not self._reader.blocks:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock.mono()
             if left <= 0 or not self._ready(select.POLLIN, left):
                 raise _Broken("it did not attach in time")
             self._receive()
@@ -175,9 +176,9 @@ class ControlTmux(Speaker):
         unsent = memoryview(batch.program.encode("utf-8", "surrogateescape"))
         self._reader.begin()
         patience = self._server.patience(lines)
-        deadline = time.monotonic() + patience
+        deadline = self._clock.mono() + patience
         while self._reader.answered[-1:] != [batch.last]:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock.mono()
             if left <= 0:
                 raise _Late(f"no whole answer within {patience:g} s")
             wanted = select.POLLIN | (select.POLLOUT if unsent else 0)

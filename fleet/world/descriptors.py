@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import resource
 from contextlib import suppress
-from typing import NamedTuple
 
 from fleet.core.descriptors import widened
+from fleet.ports import Allowance
 
 UNLIMITED = 1 << 62
-
-
-class Allowance(NamedTuple):
-    """What a process may have, and up to where it may raise that itself."""
-
-    soft: int
-    hard: int
 
 
 def ours() -> Allowance:

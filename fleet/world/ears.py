@@ -20,8 +20,8 @@ from fleet.core.model import Backend, Member
 from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
-from fleet.world.pages import OLD_S
-from fleet.world.ports import Disk
+from fleet.ports import Disk
+from fleet.world.pages import OLD_S, Pages
 from fleet.world.world import House, World
 
 TAIL_CAP = 4 << 20  # of a transcript read at one look; the rest waits for the next
@@ -58,9 +58,11 @@ class _Ear:
 class Ears:
     """One for the fleet."""
 
-    def __init__(self, world: World, house: House) -> None:
+    def __init__(self, world: World, house: House, pages: Pages | None) -> None:
+        """Without `pages` no server is asked."""
         self._world = world
         self._house = house
+        self._pages = pages
         self._ears: dict[str, _Ear] = {}
         self.learned: dict[str, str] = {}  # conversations that became known, until they are put on record
 
@@ -70,8 +72,8 @@ class Ears:
             return NOTHING
         ear = self._ears.get(agent.session)
         if ear is None or ear.run != run.id:
-            if ear is not None and ear.server:
-                self._world.pages.forget(ear.server)
+            if ear is not None and ear.server and self._pages is not None:
+                self._pages.forget(ear.server)
             self.learned.pop(agent.name, None)
             ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
             ear.key = server_key(self._world, self._house, agent.session, run, backend)
@@ -83,7 +85,7 @@ class Ears:
             conversation=ear.conversation,
             signals_dir=self._house.path(f"signals/{agent.session}"),
             processes=ear.processes,
-            env={**self._world.environ, **dict(backend.env), **dict(agent.env)},
+            env={**self._world.host.environ, **dict(backend.env), **dict(agent.env)},
             server=run.server,
         )
         new: list[Report] = []
@@ -122,7 +124,7 @@ class Ears:
 
     def strangers(self) -> list[str]:
         """Servers of our agents that another user stands in for; nothing is sent to them."""
-        faults = sorted(set(self._world.pages.strangers.values()))
+        faults = sorted(set(self._pages.strangers.values())) if self._pages is not None else []
         return [f"an agent's server is not spoken to: {fault}; its messages are typed" for fault in faults]
 
     def _listen(
@@ -138,7 +140,7 @@ class Ears:
             faults.append(error.strerror or str(error))
             read = []
         for at, data in read:
-            heading = Heading(backend, facts, source, at, self._world.zone or "UTC")
+            heading = Heading(backend, facts, source, at, self._world.host.zone or "UTC")
             said += _understood(adapters()[source.adapter].signals, heading, data, faults)
         if faults and source.where not in ear.told_of:
             ear.told_of.add(source.where)
@@ -205,7 +207,7 @@ class Ears:
     def _page(
         self, ear: _Ear, _facts: Facts, source: Source, _faults: list[str]
     ) -> list[tuple[float, bytes]]:
-        answer = self._world.pages.ask(source.where, ear.key)
+        answer = self._pages.ask(source.where, ear.key) if self._pages is not None else None
         if answer is None:
             return []
         ear.answered = Wall(answer[0])
@@ -214,7 +216,7 @@ class Ears:
 
 def server_key(world: World, house: House, session: str, run: Run, backend: Backend) -> str:
     """User and password for a run's server: ours from its file, a user's own from the environment."""
-    password = world.environ.get(backend.server_key_env, "") if not run.server else ""
+    password = world.host.environ.get(backend.server_key_env, "") if not run.server else ""
     if run.server:
         with suppress(OSError):
             password = world.disk.read(house.path(f"key-{session}")).decode().strip()

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from fleet.core.seen import Proc
-from fleet.world.ports import Clock, Processes, Target
+from fleet.ports import Clock, Processes, Target
 
 SETTLE_S = 0.05
 _LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first

@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 
 from fleet import regular
-from fleet.world.ports import FileStat, Torn
+from fleet.ports import FileStat, Torn
+from fleet.world.trust import untrusted
 
 DIR_MODE = 0o700
 FILE_MODE = 0o600
@@ -198,3 +200,20 @@ class RealDisk:
             os.utime(fd)
         finally:
             os.close(fd)
+
+    def is_dir(self, path: str) -> bool:
+        """A directory, or a link to one."""
+        return os.path.isdir(path)
+
+    def may_read(self, path: str) -> bool:
+        """By the rights that we have now."""
+        return os.access(path, os.R_OK)
+
+    def program(self, word: str, path: str) -> str:
+        """The executable that a shell with this PATH would run; "" if there is none."""
+        return shutil.which(word, path=path) or ""
+
+    def untrusted(self, path: str) -> str:
+        """Why another user could change that path, with the fix; "" if none can."""
+        found = untrusted(path)
+        return f"{found}: {found.fix}" if found else ""

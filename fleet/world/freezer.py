@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ HELD_LOOKS = 4  # in a row that find everybody stopped: a parent that continues 
 
 Find = Callable[[], Sequence[Proc]]
 Send = Callable[[Iterable[Proc], int], object]
+Sleep = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,18 @@ class Hierarchy:
         return ""
 
 
-def freeze(name: str, find: Find, send: Send) -> str:
+def freeze(name: str, find: Find, send: Send, sleep: Sleep) -> str:
     """Hold everybody that `find` finds, newcomers too: "" or why they run on."""
     procs = find()
     if not procs:
         return "no process of it was found"
     why = ""
     for tree in hierarchies():
-        why = _freeze_in(tree, name, find)
+        why = _freeze_in(tree, name, find, sleep)
         if not why:
             return ""
         thaw(p.pid for p in find())
-    return _stop(find, send, why or "this system has no control groups")
+    return _stop(find, send, sleep, why or "this system has no control groups")
 
 
 def thaw(pids: Iterable[int]) -> None:
@@ -100,7 +100,7 @@ def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> list[Hierarchy]:
     return found
 
 
-def _freeze_in(tree: Hierarchy, name: str, find: Find) -> str:
+def _freeze_in(tree: Hierarchy, name: str, find: Find, sleep: Sleep) -> str:
     procs = find()
     home = tree.group_of(procs[0].pid) if procs else ""
     if not home:
@@ -114,7 +114,7 @@ def _freeze_in(tree: Hierarchy, name: str, find: Find) -> str:
         for _ in range(LOOKS):
             if tree.still in _read(group, tree.report).split("\n"):
                 return ""
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
     except OSError as error:
         return f"a control group below {home} cannot be used: {error.strerror}"
     return f"the processes in {group} did not come to rest"
@@ -131,7 +131,7 @@ def _gather(tree: Hierarchy, group: str, find: Find) -> None:
                 _write(group, "cgroup.procs", str(proc.pid))
 
 
-def _stop(find: Find, send: Send, why: str) -> str:
+def _stop(find: Find, send: Send, sleep: Sleep, why: str) -> str:
     """By signals. Whoever is continued by its parent cannot be held: then nobody is."""
     held = 0
     for _ in range(LOOKS // 2):
@@ -140,7 +140,7 @@ def _stop(find: Find, send: Send, why: str) -> str:
         if held == HELD_LOOKS:
             return ""
         send(running, signal.SIGSTOP)
-        time.sleep(PAUSE_S)
+        sleep(PAUSE_S)
     send(find(), signal.SIGCONT)
     return f"tmux continues what a signal stops, and {why}"
 

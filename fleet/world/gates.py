@@ -17,8 +17,8 @@ from fleet.core.loop.nouns import GateResult, Job, TreeView
 from fleet.core.model import Loop
 from fleet.core.moment import Wall
 from fleet.journal.store import Store
+from fleet.ports import JobEnd
 from fleet.world import git
-from fleet.world.jobs import JobEnd
 
 DOCUMENT = "gates"
 RESULTS_CAP = 60

@@ -21,8 +21,8 @@ from fleet.core.loop.gates import ancestors
 from fleet.core.loop.handoff import EMPTY
 from fleet.core.loop.nouns import Commit, GitView, History, TreeView
 from fleet.core.moment import Wall
+from fleet.ports import Disk, FileStat
 from fleet.world.jobs import child_env
-from fleet.world.ports import Disk, FileStat
 
 FETCH_TIMEOUT_S = 60.0
 LOG_TIMEOUT_S = 60.0

@@ -15,57 +15,17 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Generic, Protocol, TypeVar
+from typing import IO, Generic
 
+from fleet.ports import Disk, JobEnd, Key
 from fleet.world import procfs
-from fleet.world.ports import Disk
 
 KILL_AFTER_S = 2.0  # between asking a group to end and forcing it
 OUTPUT_CAP = 64 << 20
 LEAKS = ("AGENT_", "GIT_", "AO_")  # of our own making, or pointing a child at another repository
 SPARE = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_CONFIG_GLOBAL", "GIT_PROXY_COMMAND")
-
-
-Key = TypeVar("Key", bound=Hashable)  # what a caller calls its children
-
-
-@dataclass(frozen=True, slots=True)
-class JobEnd(Generic[Key]):
-    """How a child ended. `code` None: by us, at its time limit or for too much output."""
-
-    key: Key
-    code: int | None
-    output: bytes
-    seconds: float
-    log: str = ""
-    why: str = ""
-
-
-class Children(Protocol[Key]):
-    """What the loop needs of them; simulated ones live in the tests."""
-
-    def start(
-        self,
-        key: Key,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        timeout: float,
-        log: str = "",
-        env: Mapping[str, str] = {},
-    ) -> str:
-        """Start it: "" or why it could not be. A key that is at work already is left alone."""
-
-    def poll(self) -> tuple[JobEnd[Key], ...]:
-        """Those that ended since the last time."""
-
-    def keys(self) -> frozenset[Key]:
-        """Those at work."""
-
-    def cancel(self, key: Key) -> None:
-        """End it; nobody will hear of it."""
 
 
 @dataclass(slots=True)

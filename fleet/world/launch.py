@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.core.foreign import as_object
 from fleet.core.model import Backend, Fleet, Member
+from fleet.ports import Disk
 from fleet.world import descriptors
 from fleet.world.clone import clone_command
 from fleet.world.env import BASE_NAMES, NAME, pick, unwanted
@@ -179,12 +179,12 @@ def compose_watchdog(
     )
 
 
-def preflight(fleet: Fleet, agent: Member, environ: Mapping[str, str]) -> str:
+def preflight(disk: Disk, fleet: Fleet, agent: Member, environ: Mapping[str, str]) -> str:
     """Why this agent can never start as the machine is now, with the fix; "" when it may."""
     backend = fleet.backend_of(agent)
-    if not os.path.isdir(agent.dir) and (os.path.lexists(agent.dir) or not agent.clone):
+    if not disk.is_dir(agent.dir) and (not agent.clone or _is_there(disk, agent.dir)):
         return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"
-    if agent.env_file and not os.access(agent.env_file, os.R_OK):
+    if agent.env_file and not disk.may_read(agent.env_file):
         return f"agent {agent.name}: env_file {agent.env_file} cannot be read: create it or remove the key"
     if backend.preamble or agent.env_file:
         return ""  # either may change PATH: only the start itself can tell
@@ -195,12 +195,20 @@ def preflight(fleet: Fleet, agent: Member, environ: Mapping[str, str]) -> str:
         return ""
     path = {**environ, **dict(backend.env), **dict(agent.env)}.get("PATH", os.defpath)
     where = os.path.join(agent.dir, word) if "/" in word else word
-    if word and not word.startswith("-") and shutil.which(where, path=path):
+    if word and not word.startswith("-") and disk.program(where, path):
         return ""
     return (
         f"agent {agent.name}: {word!r} (bin of backend {backend.name}) is not an executable on PATH: "
         "install it, or give its full path as `bin`"
     )
+
+
+def _is_there(disk: Disk, path: str) -> bool:
+    """What cannot be looked at is for the clone to find out."""
+    try:
+        return disk.stat(path) is not None
+    except OSError:
+        return False
 
 
 def _script(

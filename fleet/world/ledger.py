@@ -42,7 +42,7 @@ class Bookkeeper:
             log = TokenLog(f"{fleet.log_dir}/token-log.jsonl", self._world.disk)
             self._meter = PhaseMeter(self._house.store, log, PriceBook(fleet.prices, library=False))
         self._phase, self._noted = phase, steady
-        wanted = wanted_of(fleet, self._world.environ, conversations(fleet, self._world.disk.read))
-        place = PhaseBook(self._house.store, self._world.lock, fleet.loop.state_file).read().place
+        wanted = wanted_of(fleet, self._world.host.environ, conversations(fleet, self._world.disk.read))
+        place = PhaseBook(self._house.store, self._world.locks.state, fleet.loop.state_file).read().place
         began = place.since if place is not None else None
         return self._meter.observe(phase, wanted, wall, limited=limited, changed_at=began)

@@ -11,24 +11,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from fleet.core.seen import PaneView
 from fleet.core.words import EventType
+from fleet.ports import Tmux
 
 SOFT_CAP = 5 << 20
 KEEP = 3  # old ones
 FLOOD_S = 30.0  # a log that fills up in less is flooded
 AGAIN_S = 5.0  # between two tries to write a log that was cut off
 ROOM = 64 << 10  # free bytes without which there is no use in trying
-
-
-class Piper(Protocol):
-    """Who can give a session a new writer of its log."""
-
-    def log_again(self, sessions: Sequence[str]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -46,7 +40,7 @@ class _Log:
 class LogKeeper:
     """Looks after the logs in one directory."""
 
-    def __init__(self, tmux: Piper, folder: str, now: Callable[[], float]) -> None:
+    def __init__(self, tmux: Tmux, folder: str, now: Callable[[], float]) -> None:
         self._tmux = tmux
         self._folder = folder
         self._now = now

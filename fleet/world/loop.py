@@ -13,7 +13,7 @@ from fleet.core.loop.effects import LoopEffect
 from fleet.core.loop.nouns import Job, LoopMemory, LoopSeen
 from fleet.core.model import Fleet, Loop
 from fleet.core.result import Result
-from fleet.world.jobs import Children
+from fleet.ports import Children
 from fleet.world.loop_children import LoopChildren
 from fleet.world.loop_do import LoopExecutor
 from fleet.world.loop_look import LoopLook

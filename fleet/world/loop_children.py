@@ -12,8 +12,8 @@ from fleet.core.loop.effects import RunGate
 from fleet.core.loop.nouns import GateJob, GateResult, GitView, History, Job, LoopJob, TreeView
 from fleet.core.model import Loop
 from fleet.core.moment import UNNAMED, Wall, later
+from fleet.ports import Children
 from fleet.world import git
-from fleet.world.jobs import Children
 from fleet.world.world import House, World
 
 ASK_AGAIN_S = 10.0  # git could not read the refs

@@ -79,7 +79,7 @@ class LoopExecutor:
         why = phase_trouble(self._world.disk, fleet, loop, effect.to.index) if effect.startable else ""
         if why:
             return Result(Outcome.REFUSED, why)
-        book = PhaseBook(self._house.store, self._world.lock, loop.state_file)
+        book = PhaseBook(self._house.store, self._world.locks.state, loop.state_file)
         moved = book.move(effect.expect, effect.to)
         if moved.ok:
             self._world.point("loop.moved")

@@ -28,9 +28,9 @@ from fleet.core.loop.nouns import (
 )
 from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.words import EventType
+from fleet.ports import JobEnd
 from fleet.world import git
 from fleet.world.gates import GateBook, gate_result, proved_for
-from fleet.world.jobs import JobEnd
 from fleet.world.loop_children import FetchEnd, LoopChildren, Unproved
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER, identity, phase_trouble, places, read_status
@@ -44,14 +44,14 @@ class LoopLook:
         self._world = world
         self._house = house
         self._children = children
-        self._results = GateBook(house.store, world.lock)
+        self._results = GateBook(house.store, world.locks.state)
         self._at = 0  # the phase last seen
 
     def look(self, fleet: Fleet, loop: Loop, *, alive: Iterable[str] = ()) -> LoopSeen:
         """One look. `alive`: loop agents that still run."""
         self._hear(loop)
         blind: list[str] = []
-        entry = PhaseBook(self._house.store, self._world.lock, loop.state_file).read(mend=True)
+        entry = PhaseBook(self._house.store, self._world.locks.state, loop.state_file).read(mend=True)
         place = entry.place
         self._at = place.index if place else 0
         phase = loop.phases[self._at] if place and self._at < len(loop.phases) else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from fleet.ports import Reply, Stranger
 
 CAP = 1 << 20
 ROOT = 0
@@ -17,35 +18,24 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTENS = "0A"
 
 
-class Stranger(OSError):
-    """Another user listens there, or it cannot be found out who does. Nothing was sent."""
+class Loopback:
+    """The Http port."""
 
+    def ask(self, address: str, key: str, data: bytes | None, timeout: float) -> Reply:
+        return ask(address, key, data, timeout)
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back. Status 0: the connection was refused, so nothing was said at all."""
+    def beside(self, name: str, job: Callable[[], None]) -> None:
+        """In a thread that ends with the process."""
+        import threading  # most fleets have no server
 
-    status: int
-    body: bytes = b""
-    json: bool = False
+        threading.Thread(target=job, daemon=True, name=name).start()
 
-
-Ask = Callable[[str, str, bytes | None, float], Reply]
-Beside = Callable[[str, Callable[[], None]], None]  # run that, under this name, while the caller goes on
-
-
-def in_thread(name: str, job: Callable[[], None]) -> None:
-    """Run it in a thread that ends with the process."""
-    import threading  # most fleets have no server
-
-    threading.Thread(target=job, daemon=True, name=name).start()
+    def free_port(self) -> int:
+        return free_port()
 
 
 def ask(address: str, key: str, data: bytes | None, timeout: float) -> Reply:
-    """GET, or POST when there is something to say. OSError when nobody knows whether it was heard.
-
-    `key` is user and password with a colon between them, or nothing. Stranger: it was not heard.
-    """
+    """As `Http.ask`."""
     import base64
     import http.client  # slow to load, and most fleets have no server
 

@@ -6,12 +6,11 @@ there already, and always afterwards: the server's own record is the receipt, no
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleet.core.seen import Posted
-from fleet.world.loopback import Ask, Beside, Stranger, ask, in_thread
+from fleet.ports import Clock, Http, Stranger
 
 TIMEOUT_S = 5.0
 LOOKS = 20  # for a letter that was accepted and is not on record yet
@@ -35,10 +34,8 @@ class Letter:
 class Mail:
     """One for the fleet."""
 
-    def __init__(
-        self, ask: Ask = ask, beside: Beside = in_thread, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._ask, self._beside, self._sleep = ask, beside, sleep
+    def __init__(self, http: Http, clock: Clock) -> None:
+        self._http, self._clock = http, clock
         self._outcomes: dict[str, Posted] = {}
 
     def send(self, letter: Letter) -> None:
@@ -48,7 +45,7 @@ class Mail:
         while len(self._outcomes) >= KEPT:
             self._outcomes.pop(next(iter(self._outcomes)))
         self._outcomes[letter.id] = Posted.UNDERWAY
-        self._beside("letter", lambda: self._carry(letter))
+        self._http.beside("letter", lambda: self._carry(letter))
 
     def outcomes(self, ids: Iterable[str]) -> tuple[tuple[str, Posted], ...]:
         """What became of these; one nobody here has carried is left out."""
@@ -65,7 +62,7 @@ class Mail:
         if letter.again and self._known(letter):
             return Posted.TAKEN
         try:
-            said = self._ask(letter.send, letter.key, letter.body, TIMEOUT_S).status
+            said = self._http.ask(letter.send, letter.key, letter.body, TIMEOUT_S).status
         except Stranger:  # it was not sent; only an earlier carrier could have
             return Posted.UNSURE if letter.again else Posted.REFUSED
         if said == 0 or _MOVED <= said < _FAULT:
@@ -77,12 +74,12 @@ class Mail:
             if self._known(letter):
                 return Posted.TAKEN
             if n + 1 < looks:
-                self._sleep(LOOK_S)
+                self._clock.sleep(LOOK_S)
         return Posted.UNSURE
 
     def _known(self, letter: Letter) -> bool:
         """Is it on record? OSError when the server does not say."""
-        answer = self._ask(letter.look, letter.key, None, TIMEOUT_S)
+        answer = self._http.ask(letter.look, letter.key, None, TIMEOUT_S)
         if answer.status == _OK and answer.json:
             return True
         if answer.status == _GONE:

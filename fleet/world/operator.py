@@ -25,19 +25,17 @@ from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
-from fleet.world.descriptors import Allowance
+from fleet.ports import Allowance, Launch, Server, Target, Unavailable
 from fleet.world.ending import stop_all
-from fleet.world.host import Host
 from fleet.world.launch import compose_watchdog, server_env
 from fleet.world.perform import Order, Performer
 from fleet.world.phasebook import PhaseBook
-from fleet.world.ports import Launch, Server, Target, Unavailable
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.records import Records
 from fleet.world.speaker import Lost, Silent
 from fleet.world.standing import borrowed_from
 from fleet.world.terminal import RECORDED
-from fleet.world.world import House, World
+from fleet.world.world import Helpers, House, World
 
 HOLD_S = 120.0
 SOFT_STOP_S = 5.0
@@ -89,13 +87,13 @@ class Forced:
 class Operator:
     """One verb's hands on one fleet."""
 
-    def __init__(self, fleet: Fleet, world: World | None = None) -> None:
+    def __init__(self, fleet: Fleet, world: World | None = None, helpers: Helpers | None = None) -> None:
         self.fleet = fleet
         self.world = world or real_world(fleet)
-        assert self.world.host is not None, "a verb runs on some machine"
-        self.host: Host = self.world.host
-        self.server: Server = self.host.server()
+        self.locks, self.servers = self.world.locks, self.world.servers
+        self.server: Server = self.servers.ours()
         self.world.tmux = self.server
+        self.helpers = helpers or real_helpers(fleet, self.world)  # for a deputy of the watchdog
         self.house = House(self.world, self.fleet.log_dir)
         self.records = Records(self.world, self.house)
         self.performer = Performer(self.world, self.house, self.records)
@@ -109,12 +107,12 @@ class Operator:
             self.world.disk.make_dir(path)
         for name in ("agents", "runs", "signals", "outbox"):
             self.world.disk.make_dir(self.house.path(name))
-        here, recorded = self.host.socket(), self._recorded_socket()
+        here, recorded = self.servers.socket(), self._recorded_socket()
         if not recorded or (
             os.path.basename(recorded) != os.path.basename(here) and not self.listing().panes
         ):
             self.house.store.write_text(RECORDED, here + "\n")
-            self.server = self.world.tmux = self.host.server()
+            self.server = self.world.tmux = self.servers.ours()
 
     def moved_socket(self) -> str:
         """The recorded socket, if the file now names another one while sessions of ours live there."""
@@ -146,14 +144,14 @@ class Operator:
         sessions = len(there | wanted | {self.fleet.watchdog_session}) + EXTRA - 1
         server = listing.server.pid if listing.server else 0
         if server and not self.server.is_users:
-            self.host.widen(server, needed(sessions))
-        return short_of(sessions, server, self.host.limit(server), users=self.server.is_users)
+            self.table.widen(server, needed(sessions))
+        return short_of(sessions, server, self.table.allowance(server), users=self.server.is_users)
 
     def strangers(self) -> tuple[str, ...]:
         """Our session names on the user's own server: somebody runs this fleet there already."""
         if self.fleet.tmux_socket == "default":
             return ()
-        listing = self.host.users_listing()
+        listing = self.servers.users_listing()
         names = {p.ref.session for p in listing.panes} | set(listing.foreign)
         ours = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
         return tuple(sorted(names & ours))
@@ -183,8 +181,8 @@ class Operator:
 
     def end_strays(self) -> tuple[int, ...]:
         """End control clients of ours whose watchdog is gone: a tmux server that ends waits for them."""
-        found = self.host.clients()
-        holder = self.host.holder() if found else None
+        found = self.table.clients(self.fleet.project_id)
+        holder = self.locks.holder() if found else None
         strays = [p for p in found if holder is None or p.ppid != holder.pid]
         self.table.signal(strays, signal.SIGKILL)
         return tuple(p.pid for p in strays)
@@ -196,7 +194,7 @@ class Operator:
         self, names: Sequence[str], why: str, want: Want | None, *, unpause: bool = True
     ) -> Iterator[None]:
         """Write the intent, keep the watchdog's hands off while we work, let go in the end."""
-        hold = Hold(*self.host.me(), later(self.world.clock.wall(), HOLD_S), why)
+        hold = Hold(*self.table.me(), later(self.world.clock.wall(), HOLD_S), why)
         changes: dict[str, object] = {"hold": hold}
         if want is not None:
             changes["want"] = want
@@ -208,12 +206,12 @@ class Operator:
             yield
         finally:
             self.house.desired.update(lambda d: d.set(names, hold=None))
-            self.host.nudge()  # what we did is to be seen now, not at the next look
+            self.locks.nudge()  # what we did is to be seen now, not at the next look
 
     def pardon(self, names: Sequence[str], *, window: bool = True, budget: bool = False) -> Desired:
         """Have tallies and verdicts forgotten; with `window` limit windows too, with `budget` the fleet's."""
         wish = self.house.desired.update(lambda d: d.pardon(names, window=window, budget=budget))
-        self.host.nudge()
+        self.locks.nudge()
         return wish
 
     def freeze(self, names: Sequence[str]) -> dict[str, str]:
@@ -314,7 +312,7 @@ class Operator:
 
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
-        if self.fleet.watchdog.log_tokens and self.host.holder() is None:
+        if self.fleet.watchdog.log_tokens and self.locks.holder() is None:
             from fleet.world.ledger import Bookkeeper
 
             wall = self.world.clock.wall()
@@ -330,7 +328,7 @@ class Operator:
         loop = self.fleet.loop
         if loop is None:
             return "", "there is no [loop]", True
-        book = PhaseBook(self.house.store, self.world.lock, loop.state_file)
+        book = PhaseBook(self.house.store, self.world.locks.state, loop.state_file)
         entry = book.read(mend=True)
         sessions = {a.session for a in self.fleet.agents if a.is_loop}
         running = any(s in sessions and not p.dead for s, p in panes.items())
@@ -352,14 +350,14 @@ class Operator:
 
     def start_watchdog(self, argv: Sequence[str]) -> str:
         """The supervisor in a session of its own: "" or why not."""
-        if self.host.holder() is not None:
+        if self.locks.holder() is not None:
             return ""
         session = self.fleet.watchdog_session
-        with self.world.lock():
+        with self.world.locks.state():
             pane = self.panes().get(session)
             if pane is not None and not pane.dead and self.world.clock.wall() - pane.created < STARTING_S:
                 return ""  # somebody else's `up` was faster, and it has not taken its lock yet
-            env = server_env(self.fleet, self.world.environ)
+            env = server_env(self.fleet, self.world.host.environ)
             run = self.world.draw()[:16]
             inherited = frozenset(env) | self.server.inherited().names
             script = compose_watchdog(self.fleet, run=run, argv=argv, held=env, server_names=inherited)
@@ -383,9 +381,9 @@ class Operator:
 
     def end_watchdog(self) -> bool:
         """End the supervisor's process by its verified identity; True when there was one."""
-        holder = self.host.holder()
-        if holder is not None and holder.pid != self.host.me()[0]:
-            self._end(holder.pid, holder.start, WATCHDOG_STOP_S)
+        holder = self.locks.holder()
+        if holder is not None and holder.pid != self.table.me()[0]:
+            self._end(Proc(holder.pid, holder.start, 0, 0, WATCHDOG), WATCHDOG_STOP_S)
         return holder is not None
 
     def stop(self, panes: Sequence[PaneView], *, runs: Sequence[str] = ()) -> Stopped:
@@ -426,16 +424,15 @@ class Operator:
         dog = self.fleet.watchdog_session
         there = tuple(sorted(name for name, run in runs.items() if found[0, run] and name != dog))
         survivors = self._stop_all(targets)
-        server = self.host.server_process(self.server.path)
-        others = self.host.guests(server, {run for _, run in targets}) if server is not None else ()
+        server = self.table.listener(self.server.path)
+        others = self.table.guests(server, {run for _, run in targets}) if server is not None else ()
         ending = Ending.SHARED if others else Ending.ENDED
         if server is None:
             ending = Ending.UNKNOWN
         if self.server.is_users:
             ending = Ending.USERS
         elif server is not None and not others:
-            self._end(server.pid, server.start, SERVER_STOP_S)
-            ending = Ending.UNKNOWN if self.table.alive(server) else ending
+            ending = ending if self._end(server, SERVER_STOP_S) else Ending.UNKNOWN
         gone, left = (there, ()) if ending is Ending.ENDED else ((), there)
         stopped = Stopped(gone, self._outlasting(survivors), left)
         return Forced(stopped, ending, server.pid if server else 0, others)
@@ -465,17 +462,17 @@ class Operator:
     def _stop_all(self, targets: Sequence[Target]) -> tuple[Proc, ...]:
         return stop_all(self.table, self.world.clock, targets, grace=SOFT_STOP_S)
 
-    def _end(self, pid: int, start: int, patience: float) -> None:
-        """Ask, wait, force: only ever the process that has this start time."""
-        clock, start_of = self.world.clock, self.host.start_of
+    def _end(self, proc: Proc, patience: float) -> bool:
+        """Ask, wait, force: only ever the process that has this start time. True when it is gone."""
+        clock, start_of = self.world.clock, self.table.start_of
         for signum in (signal.SIGTERM, signal.SIGKILL):
             deadline = clock.mono() + patience
-            if start_of(pid) == start:
-                self.host.kill(pid, signum)
-            while start_of(pid) == start and clock.mono() < deadline:
+            self.table.signal([proc], signum)
+            while start_of(proc.pid) == proc.start and clock.mono() < deadline:
                 clock.sleep(0.02)
-            if start_of(pid) != start:
-                return
+            if start_of(proc.pid) != proc.start:
+                return True
+        return False
 
 
 def short_of(sessions: int, server: int, found: Allowance, *, users: bool) -> Shortage | None:

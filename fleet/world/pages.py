@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
-from fleet.world.loopback import Ask, Beside, Stranger, ask, in_thread
+from fleet.ports import Clock, Http, Stranger
 
 AGAIN_S = 1.0  # a page is asked for again after this long
 TIMEOUT_S = 3.0
@@ -15,15 +14,8 @@ OLD_S = 10.0  # an answer older than this says nothing any more
 class Pages:
     """One for the fleet."""
 
-    def __init__(
-        self,
-        ask: Ask = ask,
-        beside: Beside = in_thread,
-        wall: Callable[[], float] = time.time,
-        mono: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._ask, self._beside = ask, beside
-        self._wall, self._mono = wall, mono
+    def __init__(self, http: Http, clock: Clock) -> None:
+        self._http, self._clock = http, clock
         self._answers: dict[str, tuple[float, bytes]] = {}
         self._asked: dict[str, float] = {}
         self._busy: set[str] = set()
@@ -32,13 +24,13 @@ class Pages:
 
     def ask(self, address: str, key: str = "") -> tuple[float, bytes] | None:
         """The newest answer, if it is young enough; a new one is on its way."""
-        now = self._mono()
+        now = self._clock.mono()
         if address not in self._busy and now - self._asked.get(address, -1e9) >= AGAIN_S:
             self._busy.add(address)
             self._asked[address] = now
-            self._beside("page", lambda: self._fetch(address, key))
+            self._http.beside("page", lambda: self._fetch(address, key))
         answer = self._answers.get(address)
-        return answer if answer is not None and abs(self._wall() - answer[0]) < OLD_S else None
+        return answer if answer is not None and abs(self._clock.wall() - answer[0]) < OLD_S else None
 
     def forget(self, server: str) -> None:
         """A run is over, and its server with it: nothing that was found out about it counts any more."""
@@ -48,10 +40,10 @@ class Pages:
 
     def _fetch(self, address: str, key: str) -> None:
         try:
-            answer = self._ask(address, key, None, TIMEOUT_S)
+            answer = self._http.ask(address, key, None, TIMEOUT_S)
             if answer.json:
                 before = self._answers.get(address)
-                self._answers[address] = (self._wall(), answer.body)
+                self._answers[address] = (self._clock.wall(), answer.body)
                 if before is None or before[1] != answer.body:
                     self.ring()  # at the next look of its own accord the answer would be too old
             else:

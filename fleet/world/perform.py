@@ -25,9 +25,9 @@ from fleet.core.seen import PaneRef
 from fleet.core.wording import prepared
 from fleet.core.words import EventType, Outcome
 from fleet.journal.events import Begun
-from fleet.world.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, server_env
-from fleet.world.mail import Letter
-from fleet.world.ports import Launch, Unavailable
+from fleet.ports import Launch, Unavailable
+from fleet.world.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, preflight, server_env
+from fleet.world.mail import Letter, Mail
 from fleet.world.prompts import NoPrompt, prompt_for
 from fleet.world.records import Records
 from fleet.world.world import House, World
@@ -79,6 +79,7 @@ class Performer:
     world: World
     house: House
     records: Records
+    mail: Mail | None = None  # a verb's hands carry no letters
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -87,14 +88,14 @@ class Performer:
     ) -> dict[str, Result]:
         """Start all of these in one batch; `wanted` is asked again at the last moment."""
         results: dict[str, Result] = {}
-        with self.world.lock():
+        with self.world.locks.state():
             try:
                 heirs = [order.spec.session for order in orders if not order.by_person]
                 found = self.world.tmux.inherited(heirs)
             except Unavailable as error:
                 return {order.spec.name: Result(Outcome.UNKNOWN, str(error)) for order in orders}
             # what a pane may find in its environment without being its own: the scripts take it out
-            names = found.names | frozenset(server_env(fleet, self.world.environ))
+            names = found.names | frozenset(server_env(fleet, self.world.host.environ))
             ready: list[Ready] = []
             for order in orders:
                 if not wanted(order.spec.name):
@@ -155,10 +156,10 @@ class Performer:
         last = self.records.run(spec.session)
         whose = origin(last, kept.get(STAMP, ""), by_person=order.by_person)
         as_declared = last is not None and last.print == fingerprint(fleet, spec)
-        env = env_of(fleet, spec, source(whose, self.world.environ, kept, as_declared=as_declared))
+        env = env_of(fleet, spec, source(whose, self.world.host.environ, kept, as_declared=as_declared))
         kit, briefing = Kit(), Briefing()
         if spec.has_screen:
-            if why := self.world.preflight(fleet, spec, env):
+            if why := preflight(self.world.disk, fleet, spec, env):
                 return Result(Outcome.IMPOSSIBLE, why)
             try:
                 kit, briefing = self._equip(fleet, spec, order, env)
@@ -262,7 +263,7 @@ class Performer:
             return True  # its own id, or nothing that we could look at
         from fleet.backends.sources import Facts, Reach, wanted  # slow to load, and few backends have them
 
-        env = {**self.world.environ, **held, **dict(backend.env), **dict(agent.env)}
+        env = {**self.world.host.environ, **held, **dict(backend.env), **dict(agent.env)}
         facts = Facts(os.path.realpath(agent.dir), 0.0, conversation, env=env)
         tails = [source.where for source in wanted(backend, facts) if source.reach is Reach.TAIL]
         return not tails or any(self.world.disk.stat(path) is not None for path in tails)
@@ -270,7 +271,7 @@ class Performer:
     def _server(self, agent: Member, backend: Backend) -> tuple[int, str]:
         """A port for the run's own server and the file of its password; 0: none, or the user's own."""
         chosen = backend.server or backend.attach or backend.port_flag.split(" ")[0] in backend.flags.split()
-        port = self.world.port() if backend.port_flag and not chosen else 0
+        port = self.world.http.free_port() if backend.port_flag and not chosen else 0
         if not port or not backend.server_key_env:
             return port, ""
         key = self.house.path(f"key-{agent.session}")
@@ -393,6 +394,8 @@ class Performer:
         from fleet.world.ears import server_key
 
         run, box = self.records.run(action.ref.session), mailbox(action.backend)
+        mail = self.mail
+        assert mail is not None, "only a supervisor posts"
         if message is None or run is None or run.id != action.ref.run or box is None:
             return Result(Outcome.STALE, "the message or the run is not there any more")
         try:
@@ -404,7 +407,7 @@ class Performer:
         key = server_key(self.world, self.house, action.ref.session, run, action.backend)
 
         def post() -> str:
-            self.world.mail.send(Letter(message.id, send, body, look, key, again=message.enters > 1))
+            mail.send(Letter(message.id, send, body, look, key, again=message.enters > 1))
             return ""
 
         return self._noted("post", action.agent, action.ref.run, action.cause, post)

@@ -15,8 +15,8 @@ from fleet.core.done import read_done
 from fleet.core.loop.nouns import GitView, StatusView
 from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.moment import Wall
+from fleet.ports import Disk
 from fleet.world import git
-from fleet.world.ports import Disk
 from fleet.world.prompts import NoPrompt, prompt_for
 
 MARKER = "SEQUENCE-COMPLETE"

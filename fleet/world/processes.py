@@ -14,15 +14,16 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 from fleet.core.seen import Proc
-from fleet.world import ending, freezer, procfs
+from fleet.journal.locks import start_of
+from fleet.ports import Allowance, Clock, Target
+from fleet.world import descriptors, ending, freezer, listener, procfs
+from fleet.world.clients import control_clients
 from fleet.world.clock import RealClock
-from fleet.world.ports import Target
 from fleet.world.procfs import ProcRow
 
 __all__ = ["ProcTable", "Target", "start_time", "watch_death"]
@@ -38,7 +39,8 @@ _NEAR = 8  # of the last born: others are born as well
 class ProcTable:
     """The Processes port. Reads each process's environment once in its life."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or RealClock()
         self._runs: dict[tuple[int, int], str] = {}
         self._same: _Reading | None = None
         self._read_at = float("-inf")
@@ -57,8 +59,8 @@ class ProcTable:
         return sum(map(_may_end, self._look().of(pid, run)))
 
     def _look(self) -> _Reading:
-        if self._same is None or time.monotonic() - self._read_at > _SAME_LOOK:
-            self._same, self._read_at = self._read(), time.monotonic()
+        if self._same is None or self._clock.mono() - self._read_at > _SAME_LOOK:
+            self._same, self._read_at = self._read(), self._clock.mono()
         return self._same
 
     def _read(self) -> _Reading:
@@ -85,14 +87,35 @@ class ProcTable:
 
     def freeze(self, pid: int, run: str) -> str:
         """Hold a whole run where it is: "" or why it runs on. SIGCONT lets it go."""
-        return freezer.freeze(run, lambda: self.members(pid, run), self.signal)
+        return freezer.freeze(run, lambda: self.members(pid, run), self.signal, self._clock.sleep)
 
     def alive(self, proc: Proc) -> bool:
         return start_time(proc.pid) == proc.start
 
+    def me(self) -> tuple[int, int]:
+        return os.getpid(), start_of(os.getpid())
+
+    def start_of(self, pid: int) -> int:
+        return start_of(pid)
+
+    def clients(self, project_id: str) -> tuple[Proc, ...]:
+        return control_clients(project_id)
+
+    def listener(self, path: str) -> Proc | None:
+        return listener.server_at(path)
+
+    def guests(self, server: Proc, runs: Collection[str]) -> tuple[Proc, ...]:
+        return listener.guests(server, runs)
+
+    def allowance(self, pid: int) -> Allowance:
+        return (descriptors.of(pid) if pid else None) or descriptors.ours()
+
+    def widen(self, pid: int, need: int) -> None:
+        descriptors.widen_other(pid, need)
+
     def stop_all(self, targets: Sequence[Target], *, grace: float) -> tuple[Proc, ...]:
         """End these runs together and return who is left; it blocks, so it is for verbs only."""
-        return ending.stop_all(self, RealClock(), targets, grace=grace)
+        return ending.stop_all(self, self._clock, targets, grace=grace)
 
     def beyond(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
         found = {row for rows in self._rows_of(targets).values() for row in rows}
@@ -102,8 +125,8 @@ class ProcTable:
         """Who hands a run on to a child, faster than a look takes, is met only by asking the last born."""
         runs = {run for _, run in targets if run}
         caught = []
-        deadline = time.monotonic() + _CHASE
-        while (newest := procfs.last_born()) and time.monotonic() < deadline:
+        deadline = self._clock.mono() + _CHASE
+        while (newest := procfs.last_born()) and self._clock.mono() < deadline:
             for pid in range(newest, max(newest - _NEAR, 1), -1):
                 if procfs.run_of(pid) in runs and (row := procfs.row(pid)) is not None and _may_end(row):
                     caught.append(_proc(row))
@@ -199,14 +222,17 @@ def _may_end(row: ProcRow) -> bool:
 
 
 def _send(proc: Proc, signum: int) -> bool:
-    """True when this very process was there and took the signal."""
+    """True when this very process was there and took the signal.
+
+    A record with start 0 was made where the system tells no start: then its pid has to do.
+    """
     if proc.pid in {0, 1, os.getpid()}:
         return False
     handle = -1
     try:
         if hasattr(os, "pidfd_open"):
             handle = os.pidfd_open(proc.pid)
-        if start_time(proc.pid) != proc.start:
+        if proc.start and start_time(proc.pid) != proc.start:
             return False
         if handle >= 0:
             signal.pidfd_send_signal(handle, signum)

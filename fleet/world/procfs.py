@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
+from fleet.world.clock import RealClock, since_boot
 
 RUN_VARIABLE = "AO_RUN_ID"
 
@@ -35,7 +35,7 @@ class ProcRow(NamedTuple):  # a tuple, because a large fleet makes thousands of 
 
 def ticks_ago(seconds: float) -> float:
     """That long ago, in the unit and from the origin of `ProcRow.start`."""
-    now = time.clock_gettime(time.CLOCK_BOOTTIME) if _HAS_PROCFS else time.time()
+    now = since_boot() if _HAS_PROCFS else RealClock().wall()
     return (now - seconds) * _TICK
 
 

@@ -6,7 +6,7 @@ import os
 
 from fleet.core.kickoff import assemble, slots_for
 from fleet.core.model import Fleet, Member, Phase
-from fleet.world.ports import Disk
+from fleet.ports import Disk
 
 CAP = 2 << 20
 

@@ -15,7 +15,7 @@ from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
 from fleet.core.moment import NEVER, Steady
 from fleet.core.rules.outbox import SAID
 from fleet.core.seen import ScreenState
-from fleet.world.ports import FileStat
+from fleet.ports import FileStat
 from fleet.world.world import House, World
 
 LAZY_S = 60.0

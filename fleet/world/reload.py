@@ -18,7 +18,7 @@ from stat import S_ISLNK
 from fleet.config import ConfigError
 from fleet.core.model import Fleet
 from fleet.core.words import EventType
-from fleet.world.ports import FileStat
+from fleet.ports import FileStat
 from fleet.world.world import World
 
 CAP = 256 << 10
@@ -89,7 +89,7 @@ class Reloader:
             if not force and stat == self._stat and not self._suspect[0] and self.fleet is not None:
                 return News()
             self._stat = stat
-            if why := self._world.untrusted(self._path) if stat is not None else "":
+            if why := self._world.disk.untrusted(self._path) if stat is not None else "":
                 return self._reject(f"not read, another user could have written it: {why}")
             raw = self._world.disk.read(path, CAP)
         except OSError as error:

@@ -18,10 +18,11 @@ from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit
 from fleet.core.model import Backend, Fleet, Member
 from fleet.core.moment import LONG_AGO, NEVER, Moment, Steady, Wall
-from fleet.core.seen import PaneRef, PaneView, Proc, Reading, ScreenState, ServerId
+from fleet.core.seen import PaneRef, PaneView, Posted, Proc, Reading, ScreenState, ServerId
 from fleet.core.words import MessageState
+from fleet.ports import Unavailable
 from fleet.world.ears import NOTHING, Ears
-from fleet.world.ports import Unavailable
+from fleet.world.mail import Mail
 from fleet.world.world import World
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
@@ -99,6 +100,7 @@ class Senses:
     def __init__(
         self,
         world: World,
+        mail: Mail | None = None,
         lease: tuple[int, int] | None = None,
         read_screen: Callable[..., Reading] = read,
     ) -> None:
@@ -106,6 +108,7 @@ class Senses:
         self._world = world
         self._lease = lease
         self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
+        self._mail = mail
         self.listen = False  # somebody said that a source has news: hear everybody at the next look
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
@@ -178,7 +181,9 @@ class Senses:
         hold = entry.hold if entry is not None else None
         if hold is None or (hold.pid, hold.start) == self._lease:
             return False
-        return hold.until > self._world.clock.wall() and self._world.holds(hold)
+        if hold.until <= self._world.clock.wall():
+            return False
+        return self._world.processes.start_of(hold.pid) == hold.start
 
     def _wish(self, entry: Desire | None, wall: Wall) -> Wish:
         if entry is None:
@@ -289,7 +294,7 @@ class Senses:
         if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
             eye.shown = (backend, fresh, pane.cursor_y)
             eye.reading = self._read(
-                backend, fresh, now=_written(pane, now), zone=self._world.zone, ours=_ours(memory)
+                backend, fresh, now=_written(pane, now), zone=self._world.host.zone, ours=_ours(memory)
             )
         if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
             self._scan(fleet, backend, eye, pane.ref.pid, now)
@@ -311,9 +316,13 @@ class Senses:
             found,
             conversation=self.ears.learned.get(spec.name, ""),
             mailbox=self.ears.has_mailbox(spec.session),
-            posted=self._world.mail.outcomes(m.id for m in memory.outbox if m.posted),
+            posted=self._posted(memory),
         )
         return _with_word(found, eye, self.ears.new_limit(spec.session), now)
+
+    def _posted(self, memory: AgentMemory) -> tuple[tuple[str, Posted], ...]:
+        """What became of the messages that a server was given."""
+        return self._mail.outcomes(m.id for m in memory.outbox if m.posted) if self._mail is not None else ()
 
     @staticmethod
     def _hear(

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from fleet.core.seen import Listing, PaneRef
+from fleet.ports import Inherited, Unavailable
 from fleet.world import tmux_rows, tmux_text
-from fleet.world.ports import Inherited, Unavailable
 from fleet.world.tmux_words import SINCE_VIS
 
 _WHO = f"display-message -p '{tmux_rows.SERVER_FORMAT}'"

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from fleet.config import ConfigError, parse
 from fleet.config.source import text_of
 from fleet.core.model import Fleet
+from fleet.core.moment import Wall
 from fleet.core.standing import Cause, Ground, cause, changed
 from fleet.journal.locks import watchdog_holder
+from fleet.ports import Unavailable
 from fleet.world.files import RealDisk
 from fleet.world.lastgood import RECORD, Record, folder, ground_of, place, read_own, recall, recorded_in
-from fleet.world.ports import Unavailable
 from fleet.world.server import server_of
 
 STALE_S = 86400.0  # a record whose project is gone is kept that long
@@ -136,17 +137,17 @@ def alive(ground: Ground) -> bool:
 # --- the records ------------------------------------------------------------------------------------
 
 
-def keep(fleet: Fleet, text: str) -> None:
-    """This declaration was taken in. What cannot be kept in one place is kept in the other."""
+def keep(fleet: Fleet, text: str, now: Wall) -> None:
+    """This declaration was taken in now. What cannot be kept in one place is kept in the other."""
     ground, disk = ground_of(fleet), RealDisk()
     body = {key: getattr(ground, key) for key in Ground.__slots__}
-    data = json.dumps({**body, "text": text, "at": round(time.time(), 3)}).encode()
+    data = json.dumps({**body, "text": text, "at": round(now, 3)}).encode()
     with suppress(OSError):
         disk.make_dir(folder())
         disk.write(place(ground.config_path), data)
         if (named := os.path.abspath(fleet.config_path)) != ground.config_path:  # a link may be removed
             disk.write(place(named), json.dumps({"real": ground.config_path}).encode())
-        _prune()
+        _prune(now)
     state = os.path.join(fleet.log_dir, "state")
     with suppress(OSError):
         if os.path.isdir(state):
@@ -161,9 +162,8 @@ def _salvaged(path: str, text: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(path)), os.path.expanduser(found[1]))
 
 
-def _prune() -> None:
+def _prune(now: Wall) -> None:
     """Records of projects that are gone do not pile up."""
-    now = time.time()
     with os.scandir(folder()) as entries:
         old = [e.path for e in entries if now - e.stat(follow_symlinks=False).st_mtime > STALE_S]
     for path in old:

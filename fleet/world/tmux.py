@@ -18,10 +18,10 @@ from functools import cached_property
 from fleet import umask
 from fleet.core.result import Result
 from fleet.core.words import Outcome
+from fleet.ports import Launch, Unavailable
 from fleet.world import descriptors, packages, tmux_rows, tmux_text
 from fleet.world.env import base_env
 from fleet.world.logs import begin
-from fleet.world.ports import Launch, Unavailable
 from fleet.world.speaker import Batch, Lost, NoServer, Said, Silent, Speaker, nonce
 from fleet.world.tmux_words import Complaint, complaint_of, is_taken, parse_version
 from fleet.world.trust import untrusted

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 from fleet.world.tmux_words import PANE_PID, STAMPED_PID, number, number_or_none
 
 SERVER_FORMAT = "#{pid}|#{start_time}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 
 OLDEST = (3, 2)  # argv panes, -e, brace blocks, -N
 SINCE_VIS = (3, 7)  # from here a paste is escaped unless -S says not to

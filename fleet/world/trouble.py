@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fleet.core.words import EventType
 from fleet.journal.store import StoreError
-from fleet.world.ports import Unavailable
+from fleet.ports import Unavailable
 
 TRACE_MAX = 4000  # characters of a traceback that go on record
 

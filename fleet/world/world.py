@@ -1,61 +1,48 @@
-"""The world in one bundle: real in production, simulated in tests. Everything that acts gets it handed in."""
+"""The world of one process: its doors in one bundle, real in production, simulated in tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from fleet.core.desired import Hold
-from fleet.core.model import Fleet, Member
 from fleet.core.text import secret_values
 from fleet.journal.desired import DesiredFile
 from fleet.journal.events import Events
 from fleet.journal.outbox import Outbox
 from fleet.journal.store import Store
-from fleet.world.host import Host
+from fleet.ports import Clock, Disk, Draw, Host, Http, Locks, Processes, Servers, Tmux
 from fleet.world.logs import LogKeeper
 from fleet.world.mail import Mail
 from fleet.world.pages import Pages
-from fleet.world.ports import Clock, Disk, Processes, Tmux
 
 
 def _no_point(_name: str) -> None:
-    """Nobody wants to know that we passed here."""
-
-
-def _no_port() -> int:
-    """Where there is no network there is no server either."""
-    return 0
-
-
-def _trusted(_path: str) -> str:
-    """A simulated machine has one user."""
-    return ""
+    """No test wants to end the process here."""
 
 
 @dataclass(slots=True)
 class World:
-    """Ports, and the few questions about this machine that fit none of them."""
+    """The ports, and the facts of the machine beside them. Everything that acts gets it handed in."""
 
+    host: Host
     tmux: Tmux
+    servers: Servers
     processes: Processes
     clock: Clock
     disk: Disk
-    lock: Callable[[], AbstractContextManager[object]]  # excludes every other writer of the state
-    draw: Callable[[], str]  # 32 random hex digits
-    holds: Callable[[Hold], bool]  # does whoever took this hold still live?
-    # why an agent can never start here, with this environment; empty if it can
-    preflight: Callable[[Fleet, Member, Mapping[str, str]], str]
-    host: Host | None = None  # the machine around a verb; a watchdog needs none
-    environ: Mapping[str, str] = field(default_factory=dict)
-    zone: str = ""  # the host's time zone, for banners that name none
-    untrusted: Callable[[str], str] = _trusted  # why another user could change this path; "" if none can
-    port: Callable[[], int] = _no_port  # a free port of the loopback; 0 if there is none
-    pages: Pages = field(default_factory=Pages)
-    mail: Mail = field(default_factory=Mail)
+    locks: Locks
+    http: Http
+    draw: Draw
+    point: Callable[[str], None] = _no_point  # passed around every effect: a test may end the process there
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """What works for a supervisor between its looks. One that only looks has none of them."""
+
+    pages: Pages | None = None  # fetches what the servers of CLIs say
+    mail: Mail | None = None  # carries messages to them
     logs: LogKeeper | None = None  # keeps the sessions' logs within bounds
-    point: Callable[[str], None] = _no_point  # passed around every effect, so that tests can die there
 
 
 class House:
@@ -69,9 +56,9 @@ class House:
         self.logs_dir = f"{log_dir}/logs"
         wall = world.clock.wall
         self.store = Store(world.disk, self.state_dir, wall, repair=repair)
-        secrets = secret_values(world.environ)
+        secrets = secret_values(world.host.environ)
         self.events = Events(world.disk, f"{log_dir}/events.jsonl", wall, tick, secrets)
-        self.desired = DesiredFile(world.disk, self.store, world.lock)
+        self.desired = DesiredFile(world.disk, self.store, world.locks.state)
         self.outbox = Outbox(world.disk, self.state_dir, wall)
 
     def path(self, name: str) -> str:

@@ -17,7 +17,7 @@ from random import Random
 from typing import Protocol
 
 from fleet.core.seen import PaneView
-from fleet.world.ports import Launch, Tmux
+from fleet.ports import Launch, Tmux
 from tests.deadlines import patience
 from tests.sim.clock import SimClock
 from tests.sim.processes import ProcessTable

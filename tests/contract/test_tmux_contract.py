@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from fleet.core.seen import PaneView, ServerId
-from fleet.world.ports import Tmux, Unavailable
+from fleet.ports import Tmux, Unavailable
 from tests.contract.stage import CAT, EXIT, PROJECT, SLEEP, RealStage, SimStage, Stage, on_path, tmuxes
 from tests.outcomes import DONE, EXISTS
 

@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "signals whoever has the pid now",
         "fleet/world/processes.py",
-        "if start_time(proc.pid) != proc.start:",
+        "if proc.start and start_time(proc.pid) != proc.start:",
         "if start_time(proc.pid) is None:",
         f"{PROCESSES}::test_a_signal_for_a_process_of_another_start_is_not_sent",
     ),
@@ -472,7 +472,7 @@ MUTANTS = (
     Mutant(
         "a down that leaves the watchdog",
         "fleet/world/operator.py",
-        "            self._end(holder.pid, holder.start, WATCHDOG_STOP_S)\n",
+        "            self._end(Proc(holder.pid, holder.start, 0, 0, WATCHDOG), WATCHDOG_STOP_S)\n",
         "            pass\n",
         f"{VERBS}::test_a_watchdog_whose_session_went_with_its_server_is_ended_by_its_identity",
     ),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from fleet.core.loop.nouns import Job
-from fleet.world.jobs import JobEnd
+from fleet.ports import JobEnd
 from tests.sim.clock import SimClock, Timer
 
 Answer = Callable[[Sequence[str]], "tuple[int, bytes]"]

@@ -169,6 +169,11 @@ run = "closer"
 """
 
 
+def programs_of(agent: str) -> str:
+    """The directory with an agent's own programs, the first one on its PATH."""
+    return f"/opt/{agent}/bin"
+
+
 @dataclass(frozen=True)
 class Declared:
     """One agent's table."""
@@ -193,6 +198,7 @@ class Declared:
         lines.append(f"resume = {str(self.resume).lower()}")
         if self.wake:
             lines.append(f'wake = {{ interval = {self.wake:.0f}, prompt_file = "wake.md" }}')
+        lines.append(f'env = {{ PATH = "{programs_of(self.name)}:/bin" }}')
         if not self.enabled:
             lines.append("enabled = false")
         return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from random import Random
 
-from fleet.world.ports import FileStat, Torn
+from fleet.ports import FileStat, Torn
 
 BLOCK = 4096
 
@@ -63,6 +63,7 @@ class SimDisk:
         self.files: dict[str, SimFile] = {}
         self._inside: dict[str, set[str]] = {}  # names by directory
         self.dirs: set[str] = set()
+        self.without: set[str] = set()  # directories whose programs were taken away
         self.fault = 0
         self.room: int | None = None  # bytes that a full disk still takes
         self.seen: Callable[..., None] = lambda *_words: None  # every change through the port
@@ -168,6 +169,26 @@ class SimDisk:
         elif self.fault == errno.EROFS:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
         self.files[path].mtime_ns = int(self._wall() * 1e9)
+
+    def is_dir(self, path: str) -> bool:
+        """A directory."""
+        self._before("disk.is_dir")
+        return path in self.dirs
+
+    def may_read(self, path: str) -> bool:
+        """Whatever is there."""
+        self._before("disk.may_read")
+        return path in self.files
+
+    def program(self, word: str, path: str) -> str:
+        """Every program is in the first directory of a PATH, as long as that has any."""
+        self._before("disk.program")
+        folder = path.partition(":")[0]
+        return "" if folder in self.without else f"{folder}/{word}"
+
+    def untrusted(self, _path: str) -> str:
+        """The machine has one user."""
+        return ""
 
     # -- what the machine and its people do to it
 

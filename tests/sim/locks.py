@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from fleet.journal.locks import Held
+from fleet.ports import Held
 from tests.sim.declared import LOG_DIR
 
 PATIENCE_S = 10.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from fleet.world.ports import Launch
+from fleet.ports import Launch
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock
-from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
+from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION, programs_of
 from tests.sim.disk import SimDisk
 from tests.sim.names import phase_in
 from tests.sim.processes import ProcessTable, SimProc, SimProcesses
@@ -96,7 +96,6 @@ class Machine:
         self.members: dict[str, SimMember] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
         self.condemned: set[str] = set()  # runs that a verb asked to end
-        self.missing: set[str] = set()  # agents and services whose program is not there right now
         self.partial = 0  # tmux answers still to be cut short
         self.lives = 0
         self.moods: Counter[str] = Counter()
@@ -123,11 +122,12 @@ class Machine:
         on_act: Callable[[str, SimSession | None, str], None],
         on_signal: Callable[[SimProc, int], None],
         wait: Callable[[float], None] | None = None,
+        who: Callable[[], SimProc | None] = lambda: None,
     ) -> tuple[SimTmux, SimProcesses]:
         """The tmux and process ports for one watchdog or one verb."""
         return (
             SimTmux(self.tmux, project, self.before, on_act, self._cut_short, wait),
-            SimProcesses(self.table, self.before, on_signal),
+            SimProcesses(self.table, self.before, on_signal, who, self._listener),
         )
 
     def before(self, site: str) -> None:
@@ -143,6 +143,9 @@ class Machine:
             self.armed = [(left - 1, happens) for left, happens in self.armed if left > 1]
             for happens in due:
                 happens()
+
+    def _listener(self) -> SimProc | None:
+        return self.tmux.server.proc if self.tmux.server is not None else None
 
     def _cut_short(self) -> bool:
         self.partial = max(0, self.partial - 1)
@@ -169,7 +172,7 @@ class Machine:
         member = self.members.get(facts.agent)
         if member is None or facts.program not in PERSONAS:
             session.proc.name = session.proc.exe = facts.program or "sh"
-            if facts.agent in self.missing:  # nobody looks for a service's program before its shell does
+            if programs_of(facts.agent) in self.disk.without:  # its shell is the first to look for it
                 self.clock.after(SHELL_S, lambda: self.table.end(session.proc, code=127))
             return StillLife(self.clock.wall())
         self.lives += 1

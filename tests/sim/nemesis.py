@@ -13,7 +13,7 @@ from typing import Protocol
 from fleet.config import ConfigError, parse
 from tests.sim.agents import SimAgent
 from tests.sim.children import SimChildren
-from tests.sim.declared import CONFIG, LOG_DIR, Declared, toml
+from tests.sim.declared import CONFIG, LOG_DIR, Declared, programs_of, toml
 from tests.sim.faults import Fault
 from tests.sim.loop_oracles import LoopOracles
 from tests.sim.machine import Machine, SimMember
@@ -103,7 +103,7 @@ class Nemesis:
         self.machine.deaf = self.machine.sources.lost = False
         self.machine.sources.trouble = ""
         self.machine.partial = 0
-        self.machine.missing.clear()
+        self.machine.disk.without.clear()
         self.machine.tmux.unhang()
         if self.stage.work is not None:
             self.stage.work.repo.offline = self.stage.work.repo.locked = False
@@ -145,9 +145,13 @@ class Nemesis:
 
     def binary_missing(self, rng: Random) -> None:
         """An upgrade takes a program away for a while."""
-        name = self._one(rng).name
-        self.machine.missing.add(name)
-        self.machine.clock.after(rng.uniform(60, 3600), lambda: self.machine.missing.discard(name))
+        self._take_program(self._one(rng).name, rng.uniform(60, 3600))
+
+    def _take_program(self, name: str, seconds: float) -> None:
+        """The directory in which that agent's PATH finds its program is empty for a while."""
+        without, folder = self.machine.disk.without, programs_of(name)
+        without.add(folder)
+        self.machine.clock.after(seconds, lambda: without.discard(folder))
 
     def upgrade(self, rng: Random) -> None:
         """The machine is busy, tmux does not answer, and under that an agent and its program go away."""
@@ -155,8 +159,7 @@ class Nemesis:
         self.machine.clock.after(15.0, self.machine.tmux.unhang)
         if living := self.machine.living():
             agent = rng.choice(living)
-            self.machine.missing.add(agent.name)
-            self.machine.clock.after(600, lambda: self.machine.missing.discard(agent.name))
+            self._take_program(agent.name, 600)
             self.machine.clock.after(8.0, lambda: agent.die(signum=15))
 
     def user_draft(self, rng: Random) -> None:

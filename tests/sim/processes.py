@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from random import Random
 
 from fleet.core.seen import Proc
-from fleet.world.ports import Target
+from fleet.ports import Allowance, Target
 from tests.sim.clock import SimClock
 
 FIRST_PID = 100
@@ -178,7 +178,12 @@ class SimProcesses:
         table: ProcessTable,
         before: Callable[[str], None],
         on_signal: Callable[[SimProc, int], None],
+        who: Callable[[], SimProc | None] = lambda: None,
+        listener: Callable[[], SimProc | None] = lambda: None,
     ) -> None:
+        """`who` is the process that asks, `listener` the tmux server."""
+        self._who = who
+        self._listener = listener
         self._table = table
         self._before = before
         self._on_signal = on_signal
@@ -238,3 +243,37 @@ class SimProcesses:
         """Still there, and still the same one."""
         real = self._table.by_pid.get(proc.pid)
         return real is not None and real.start == proc.start
+
+    def me(self) -> tuple[int, int]:
+        """Who asks."""
+        proc = self._who()
+        assert proc is not None, "a process asks"
+        return proc.pid, proc.start
+
+    def start_of(self, pid: int) -> int:
+        """When it started; 0 if it is gone."""
+        self._before("processes.start_of")
+        proc = self._table.by_pid.get(pid)
+        return proc.start if proc is not None else 0
+
+    def clients(self, _project_id: str) -> tuple[Proc, ...]:
+        """The watchdog speaks to tmux without one here."""
+        return ()
+
+    def listener(self, _path: str) -> Proc | None:
+        """The tmux server."""
+        self._before("processes.listener")
+        server = self._listener()
+        return self._table.view(server) if server is not None else None
+
+    def guests(self, server: Proc, runs: Collection[str]) -> tuple[Proc, ...]:
+        """Panes of others."""
+        found = [p for p in self._table.by_pid.values() if p.ppid == server.pid and p.sid == p.pid]
+        return tuple(self._table.view(p) for p in found if p.run not in runs)
+
+    def allowance(self, _pid: int) -> Allowance:
+        """Open files are no trouble here."""
+        return Allowance(1 << 20, 1 << 20)
+
+    def widen(self, pid: int, need: int) -> None:
+        """It may have them."""

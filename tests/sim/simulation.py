@@ -11,7 +11,7 @@ import os
 import signal as signals
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,22 +20,22 @@ from random import Random
 from fleet.config import ConfigError, parse
 from fleet.core.codec import from_plain
 from fleet.core.decide import AgentDecision
-from fleet.core.desired import NOTHING, Desired, Hold, Want
-from fleet.core.model import Fleet, Member
+from fleet.core.desired import NOTHING, Desired, Want
+from fleet.core.model import Fleet
 from fleet.core.views import Row
-from fleet.journal.locks import Held
 from fleet.journal.store import StoreError
+from fleet.ports import Held, Host
 from fleet.supervisor.tick import Supervisor
 from fleet.world.loop import LoopKeeper
-from fleet.world.loopback import Beside
 from fleet.world.mail import Mail
 from fleet.world.pages import Pages
 from fleet.world.reload import Reloader
-from fleet.world.world import House, World
+from fleet.world.world import Helpers, House, World
 from tests.sim.agents import CALM, PERSONAS, Account, Mood, SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.clock import SimClock
 from tests.sim.declared import CONFIG, LOG_DIR, PROJECT_DIR, REPORTING, Declared, toml
+from tests.sim.doors import SimHttp, SimLocks, SimServers
 from tests.sim.faults import Fault, schedule, temper
 from tests.sim.golden import Golden, WorldTrace, golden
 from tests.sim.liveness import Liveness
@@ -49,7 +49,7 @@ from tests.sim.processes import SimProc
 from tests.sim.repo import SimRepo
 from tests.sim.tmux import SimSession
 from tests.sim.verb_oracles import VerbOracles
-from tests.sim.verbs import Sent, SimHost, Verb, words_for
+from tests.sim.verbs import Sent, Verb, words_for
 from tests.sim.work import Work
 
 DAY = 86_400.0
@@ -230,37 +230,30 @@ class Simulation:
 
     def world(self, verb: Verb | None) -> World:
         """Ports for one verb, or for the supervisor."""
-        wait = verb.sleep if verb is not None else self.machine.clock.sleep
-        tmux, processes = self.machine.ports(self.project, self._on_act, self._on_signal, wait)
-        who, beside = verb or "watchdog", self._beside(verb)
+        clock = self.clock_for(verb)
+        who = (lambda: verb.proc) if verb is not None else (lambda: self.dog)
+        tmux, processes = self.machine.ports(self.project, self._on_act, self._on_signal, clock.sleep, who)
         return World(
+            host=Host({"PATH": "/bin", "HOME": "/root"}, self.machine.zone),
             tmux=tmux,
+            servers=SimServers(tmux),
             processes=processes,
-            clock=ClockOf(self.machine.clock, wait),
+            clock=clock,
             disk=self.machine.disk,
-            lock=lambda: self.lock.taken(who, wait),
-            host=SimHost(verb, tmux) if verb is not None else None,
+            locks=SimLocks(self, verb, clock.sleep),
+            http=SimHttp(self, verb),
             draw=lambda: f"{self._draw.getrandbits(128):032x}",
-            holds=self._holds,
-            preflight=self._preflight,
-            environ={"PATH": "/bin", "HOME": "/root"},
-            zone=self.machine.zone,
             point=self.machine.before,
-            port=self.machine.port,
-            pages=Pages(self.machine.sources.ask, beside, self.machine.clock.wall, self.machine.clock.mono),
-            mail=Mail(self.machine.sources.ask, beside, lambda _seconds: None),
         )
 
-    def _beside(self, verb: Verb | None) -> Beside:
-        """What runs beside the loop of a watchdog, or of a verb, and ends with its process."""
-        proc = verb.proc if verb is not None else None
+    def clock_for(self, verb: Verb | None) -> ClockOf:
+        """The clocks; who waits lets others have their turns."""
+        return ClockOf(self.machine.clock, verb.sleep if verb is not None else self.machine.clock.sleep)
 
-        def run(_name: str, job: Callable[[], None]) -> None:
-            whose = proc or self.dog
-            alive = lambda: whose is not None and whose.alive  # noqa: E731
-            self.machine.clock.after(self.machine.sources.delay, lambda: job() if alive() else None)
-
-        return run
+    def helpers(self, verb: Verb | None) -> Helpers:
+        """What works beside a watchdog, or a verb that acts for it. Its letters wait for no record."""
+        http, clock = SimHttp(self, verb), ClockOf(self.machine.clock, lambda _seconds: None)
+        return Helpers(Pages(http, clock), Mail(http, clock))
 
     def _on_post(self, agent: SimAgent) -> None:
         """A message of ours reaches a server."""
@@ -274,20 +267,18 @@ class Simulation:
         self.oracles.on_act(verb, session, detail)
 
     def _on_signal(self, proc: SimProc, signum: int) -> None:
-        self.trace.note("signal", proc.agent, signum)
-        self.oracles.on_signal(proc, signum)
+        """A verb may also end the watchdog, a deputy, or our tmux server."""
+        self.trace.note("signal", proc.agent or proc.name, signum)
+        server, by_verb = self.machine.tmux.server, self.machine.current is not None
+        if by_verb and server is not None and proc is server.proc:
+            self.oracles.excuses.server_lost = self.machine.clock.t
+        elif not by_verb or all(proc is not one for one in (self.dog, *(v.proc for v in self.verbs))):
+            self.oracles.on_signal(proc, signum)
 
     @property
     def project(self) -> str:
         """The stamp of this project."""
         return parsed(toml([Declared("a0")]), CONFIG).project_id
-
-    def _preflight(self, _fleet: Fleet, agent: Member, _environ: Mapping[str, str]) -> str:
-        return "bin is not there" if agent.name in self.machine.missing else ""
-
-    def _holds(self, hold: Hold) -> bool:
-        proc = self.machine.table.by_pid.get(hold.pid)
-        return proc is not None and proc.start == hold.start
 
     # -- the supervisor's own life
 
@@ -415,15 +406,6 @@ class Simulation:
                 self._touch(verb)
                 verb.let_go = True
 
-    def on_host_signal(self, proc: SimProc, signum: int) -> None:
-        """A verb signals a process by its identity: only the watchdog, a deputy, or our tmux server."""
-        self.trace.note("signal", proc.name, signum)
-        server = self.machine.tmux.server
-        if server is not None and proc is server.proc:
-            self.oracles.excuses.server_lost = self.machine.clock.t
-        elif proc is not self.dog and all(proc is not v.proc for v in self.verbs):
-            self.oracles.fail("I30", f"signal {signum} to {proc.name} ({proc.pid}), which is not ours")
-
     def _begin_again(self) -> None:
         """A person looks every hour: a loop that is complete begins again, while the storm lasts."""
         assert self.loop is not None
@@ -490,9 +472,11 @@ class Simulation:
         if self.children is not None:
             self.children.close()
         govern = self._govern if self.work is not None else None
+        helpers = self.helpers(None)
+        assert helpers.pages is not None
+        helpers.pages.ring = lambda: self.machine.wake("signals")
         world = self.world(None)
-        world.pages.ring = lambda: self.machine.wake("signals")
-        self.watchdog = Supervisor(world, Reloader(world, CONFIG, parsed), govern=govern)
+        self.watchdog = Supervisor(world, Reloader(world, CONFIG, parsed), helpers, govern=govern)
         self._spawn_dog()
         self.machine.in_tick = self.ticking = self.alive = True
         self.machine.doomed = False

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from fleet.backends.claude.files import slug
 from fleet.backends.opencode.letters import USER
-from fleet.world.loopback import Reply, Stranger
+from fleet.ports import Reply, Stranger
 from tests.sim.agents import Mood
 from tests.sim.declared import LOG_DIR, PROJECT_DIR
 
@@ -181,7 +181,7 @@ class Sources:
         server.pages = [*server.pages[-1:], {"info": info, "parts": parts}]
 
     def ask(self, address: str, key: str, data: bytes | None, _timeout: float) -> Reply:
-        """What the server at that address says, as `loopback.ask` tells it."""
+        """What the server at that address says, as `Http.ask` tells it."""
         place = urlsplit(address)
         server = self.servers.get(place.port or 0)
         if self.trouble == "stranger":

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.sim.agents import Mood
-from tests.sim.declared import LOG_DIR, SERVICE, Declared
+from tests.sim.declared import LOG_DIR, SERVICE, Declared, programs_of
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
@@ -207,8 +207,8 @@ def test_reset_forgives_one_that_was_given_up():  # I21
 def test_reset_forgives_a_service_that_was_given_up():  # I21
     sim = story(Declared("a"))
     typed = Typed(sim)
-    sim.machine.missing.add(SERVICE)
-    at(sim, 600, lambda: sim.machine.missing.discard(SERVICE))
+    sim.machine.disk.without.add(programs_of(SERVICE))
+    at(sim, 600, lambda: sim.machine.disk.without.discard(programs_of(SERVICE)))
     states = []
 
     def look() -> None:

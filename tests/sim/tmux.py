@@ -15,7 +15,7 @@ from typing import Protocol
 from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.words import Outcome
-from fleet.world.ports import Inherited, Launch, Unavailable
+from fleet.ports import Inherited, Launch, Unavailable
 from fleet.world.speaker import Silent
 from tests.sim.clock import SimClock
 from tests.sim.processes import ProcessTable, SimProc

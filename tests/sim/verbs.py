@@ -20,15 +20,11 @@ from fleet.cli.desk import Desk
 from fleet.cli.main import parse as parse_words
 from fleet.cli.main import told
 from fleet.config import ConfigError
-from fleet.core.seen import Listing, Proc
-from fleet.journal.locks import Held
-from fleet.world.descriptors import Allowance
 from fleet.world.operator import Operator
 from tests.sim.declared import CONFIG
 from tests.sim.fiber import Fiber
-from tests.sim.machine import Killed, Machine
+from tests.sim.machine import Killed
 from tests.sim.oracles import Violation
-from tests.sim.tmux import SimTmux
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -103,7 +99,7 @@ class Verb:
         return "watchdog" if self.is_watchdog else "operator"
 
     def _run(self) -> None:
-        io = Io(self.out, self.err, SimDesk(self))
+        io = Io(self.out, self.err, SimDesk(self), self.sim.clock_for(self))
         try:
             module, args = parse_words(self.words)
             self.code = module.run(args, io)
@@ -163,9 +159,6 @@ class SimDesk(Desk):
     def environ(self) -> Mapping[str, str]:
         return {}
 
-    def wall(self) -> float:
-        return self._sim.machine.clock.wall()
-
     def declared(self, args: object, io: Io) -> tuple[Fleet, str]:
         self._verb.before("config")
         text = self._sim.machine.disk.text(CONFIG)
@@ -180,94 +173,11 @@ class SimDesk(Desk):
     def require_ground(self, fleet: Fleet, text: str) -> None:
         pass
 
-    def keep(self, fleet: Fleet, text: str) -> None:
+    def keep(self, fleet: Fleet, text: str, now: float) -> None:
         self._sim.last_good = text
 
     def operator(self, fleet: Fleet) -> Operator:
-        return Operator(fleet, self._sim.world(self._verb))
-
-
-class SimHost:
-    """The machine around a verb."""
-
-    def __init__(self, verb: Verb, tmux: SimTmux) -> None:
-        self._verb = verb
-        self._sim = verb.sim
-        self._machine: Machine = verb.machine
-        self._tmux = tmux
-
-    def me(self) -> tuple[int, int]:
-        return self._verb.proc.pid, self._verb.proc.start
-
-    def start_of(self, pid: int) -> int:
-        self._verb.before("host.start_of")
-        proc = self._machine.table.by_pid.get(pid)
-        return proc.start if proc is not None else 0
-
-    def kill(self, pid: int, signum: int) -> None:
-        self._verb.before("host.kill")
-        proc = self._machine.table.by_pid.get(pid)
-        if proc is not None:
-            self._sim.on_host_signal(proc, signum)
-            self._machine.table.kill(proc, signum)
-
-    def holder(self) -> Held | None:
-        self._verb.before("host.holder")
-        return self._sim.holder()
-
-    def lead(self) -> SimLead:
-        return SimLead(self._verb)
-
-    def nudge(self) -> None:
-        self._verb.before("host.nudge")
-        self._machine.woken = True
-
-    def require_tmux(self) -> None:
-        pass
-
-    def server(self) -> SimTmux:
-        return self._tmux
-
-    def socket(self) -> str:
-        return self._tmux.path
-
-    def users_listing(self) -> Listing:
-        return Listing(None)
-
-    def clients(self) -> tuple[Proc, ...]:
-        return ()
-
-    def server_process(self, path: str) -> Proc | None:
-        self._verb.before("host.server_process")
-        server = self._machine.tmux.server
-        return self._machine.table.view(server.proc) if server is not None else None
-
-    def guests(self, server: Proc, runs: set[str]) -> tuple[Proc, ...]:
-        table = self._machine.table
-        found = [p for p in table.by_pid.values() if p.ppid == server.pid and p.sid == p.pid]
-        return tuple(table.view(p) for p in found if p.run not in runs)
-
-    def limit(self, pid: int) -> Allowance:
-        return Allowance(1 << 20, 1 << 20)
-
-    def widen(self, pid: int, need: int) -> None:
-        pass
-
-
-class SimLead:
-    """The watchdog's lock, as a verb takes it."""
-
-    def __init__(self, verb: Verb) -> None:
-        self._verb = verb
-
-    def acquire(self) -> None:
-        self._verb.before("lead")
-        if (held := self._verb.sim.holder()) is not None:
-            raise held
-        self._verb.sim.lead(self._verb)
-
-    def release(self) -> None:
-        self._verb.sim.drop_lead(self._verb)
+        return Operator(fleet, self._sim.world(self._verb), self._sim.helpers(self._verb))
 
 
 def words_for(name: str, agents: Sequence[str], rng: Random, number: int) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from fleet.core.seen import PaneView
+from fleet.ports import Launch
 from fleet.world import procfs
 from fleet.world.control import ControlTmux
-from fleet.world.ports import Launch
 from fleet.world.processes import ProcTable
 from fleet.world.tmux import TmuxServer, resolve_socket
 from tests.deadlines import patience

@@ -18,9 +18,9 @@ import pytest
 
 from fleet import config
 from fleet.core.seen import PaneRef
+from fleet.ports import Launch
 from fleet.world import tmux_rows, tmux_text
 from fleet.world.operator import Operator
-from fleet.world.ports import Launch
 from tests.tmux.inside import verb
 from tests.tmux.project import Project
 

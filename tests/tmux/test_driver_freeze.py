@@ -160,7 +160,7 @@ def test_signals_hold_a_process_whose_parent_lets_them(monkeypatch):
 
 
 def test_a_run_without_processes_is_not_called_frozen():
-    assert freezer.freeze("nobody", list, lambda *_: None)
+    assert freezer.freeze("nobody", list, lambda *_: None, lambda _seconds: None)
 
 
 def test_trees_are_found_in_any_mount_table_the_better_one_first(tmp_path):

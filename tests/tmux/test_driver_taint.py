@@ -32,7 +32,7 @@ from fleet.world.control import ControlTmux
 from fleet.world.jobs import Jobs
 from fleet.world.loop import LoopKeeper
 from fleet.world.prompts import model_in
-from fleet.world.real import real_world
+from fleet.world.real import real_helpers, real_world
 from fleet.world.reload import Reloader
 from fleet.world.server import server_of
 from tests.tmux.inside import verb
@@ -445,7 +445,8 @@ def test_hostile_words_in_the_projects_own_path_and_in_what_a_file_says_once(hos
     world = real_world(fleet, tmux)
     jobs = Jobs(world.clock.mono, world.disk, f"{fleet.log_dir}/state/jobs")
     read = Reloader(world, str(p.config), config.parse)
-    dog = Supervisor(world, read, govern=lambda w, house: LoopKeeper(w, house, jobs))
+    helpers = real_helpers(fleet, world)
+    dog = Supervisor(world, read, helpers, govern=lambda w, house: LoopKeeper(w, house, jobs))
     assert dog.open() == ""
     dog.begin()
     for _ in range(3):

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ from fleet.core.loop.decide import LoopDecision, decide_loop
 from fleet.core.loop.nouns import GitView
 from fleet.core.model import Gate, Handoff
 from fleet.core.moment import Moment
+from fleet.ports import Host
 from fleet.world import git
 from fleet.world.clock import RealClock
 from fleet.world.clone import CloneError, clone_command, found, make_clone
@@ -101,8 +103,8 @@ class Watcher:
         self.close()
         disk = RealDisk()
         world = World(
-            tmux=None, processes=None, clock=RealClock(), disk=disk, lock=contextlib.nullcontext,
-            draw=lambda: "0" * 32, holds=lambda _: False, preflight=lambda *_: "",
+            tmux=None, processes=None, clock=RealClock(), disk=disk, host=Host(), servers=None,
+            locks=SimpleNamespace(state=contextlib.nullcontext), http=None, draw=lambda: "0" * 32,
         )  # fmt: skip
         self.jobs = Jobs(time.monotonic, disk, f"{self.fleet.log_dir}/state/jobs")
         self.house = House(world, self.fleet.log_dir)

@@ -13,6 +13,7 @@ import pytest
 
 from fleet.journal.locks import WatchdogLock
 from fleet.world import procfs
+from fleet.world.clock import RealClock
 from tests.tmux.project import ENGINE, Project, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -126,7 +127,7 @@ def test_a_lock_that_is_taken_away_is_taken_again_unless_somebody_else_has_it(ma
     assert dog_pid(p) == dog
     os.kill(dog, signal.SIGSTOP)
     (state / "watchdog.lock").unlink()
-    with WatchdogLock(str(state)):
+    with WatchdogLock(str(state), RealClock()):
         os.kill(dog, signal.SIGCONT)
         until(lambda: is_gone(dog))
     assert f"held by process {os.getpid()}" in p.events("watchdog.stopped")[-1]["reason"]

@@ -12,7 +12,7 @@ from fleet.core.loop.effects import Move
 from fleet.core.loop.nouns import GitView, LoopMemory, LoopSeen, Place, StatusView, TreeView
 from fleet.core.model import Backend, Fleet, Handoff, Loop, Member, Phase, WatchdogSpec
 from fleet.core.moment import Moment
-from fleet.world.ports import FileStat
+from fleet.ports import FileStat
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 NOW = 1_000_000.0

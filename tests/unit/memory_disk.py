@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fleet.world.ports import FileStat, Torn
+from fleet.ports import FileStat, Torn
 
 
 class MemoryDisk:

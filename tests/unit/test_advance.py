@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.core.moment import Moment
 from fleet.core.words import Outcome, PingAbout
 from fleet.journal.store import Store
-from fleet.world.jobs import JobEnd
+from fleet.ports import Host, JobEnd
 from fleet.world.loop import LoopKeeper
 from fleet.world.phasebook import PhaseBook
 from fleet.world.phasefiles import MARKER
@@ -100,8 +101,8 @@ class Story:
     def boot(self):
         """A new watchdog over what is on disk."""
         world = World(
-            tmux=None, processes=None, clock=self.clock, disk=self.disk, lock=contextlib.nullcontext,
-            draw=lambda: "0" * 32, holds=lambda _: False, preflight=lambda *_: "",
+            tmux=None, processes=None, clock=self.clock, disk=self.disk, host=Host(), servers=None,
+            locks=SimpleNamespace(state=contextlib.nullcontext), http=None, draw=lambda: "0" * 32,
         )  # fmt: skip
         self.keeper = LoopKeeper(world, House(world, self.f.log_dir), FakeChildren(self))
 

@@ -19,17 +19,19 @@ FILES = sorted((ROOT / "fleet").rglob("*.py"))
 # What each room may import of ours, besides itself.
 MAY_IMPORT = {
     "core": set(),
+    "ports": {"core"},
     "config": {"core", "backends", "regular"},
     "backends": {"core", "engine", "regular", "tail"},
     # agentlog is a program of its own and reads agents.toml
-    "tokens": {"core", "config", "backends", "regular", "tail", "when", "engine"},
+    "tokens": {"core", "ports", "config", "backends", "regular", "tail", "when", "engine"},
     "scripted": {"core", "backends.scripted"},
-    "journal": {"core", "world.ports", "regular"},
-    "world": {"core", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
-    "supervisor": {"core", "config", "backends", "journal", "world", "tokens"},
-    "rooms": {"core", "config", "journal", "world", "tokens", "regular", "engine"},
+    "journal": {"core", "ports", "regular"},
+    "world": {"core", "ports", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
+    "supervisor": {"core", "ports", "config", "backends", "journal", "world", "tokens"},
+    "rooms": {"core", "ports", "config", "journal", "world", "tokens", "regular", "engine"},
     "cli": {
         "core",
+        "ports",
         "config",
         "backends",
         "journal",
@@ -44,7 +46,7 @@ MAY_IMPORT = {
         "engine",
     },
     # the last one to name the package that is missing
-    "bootstrap": {"umask", "engine", "journal.locks", "world.packages"},
+    "bootstrap": {"umask", "engine", "ports", "journal.locks", "world.packages"},
     "start": {"cli", "tokens", "umask"},
     "__main__": {"start"},
     "engine": set(),
@@ -130,6 +132,48 @@ def test_core_has_no_clock_no_files_and_no_voice(path):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             assert name not in IMPURE_CALLS, f"{path}:{node.lineno}: core calls {name}()"
+
+
+# Who may read the machine's clocks or wait by them, and why. All others get a Clock handed in.
+READS_CLOCKS = {
+    "fleet/world/clock.py": "the clock itself",
+    "fleet/bootstrap.py": "runs before there is anything that could hand it one",
+    "fleet/scripted": "a program of its own: an agent, not the fleet",
+    "fleet/backends/scripted/records.py": "what that program writes",
+    "fleet/tokens/cli.py": "a program of its own: agentlog",
+    "fleet/tokens/finder.py": "compares the dates of the file system with the clock that makes them",
+}
+CLOCKS = {
+    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"},
+    "datetime": {"now", "utcnow", "today"},
+    "date": {"today"},
+}
+
+
+def clocks_read(tree: ast.Module):
+    """Every mention of a clock, called or handed on; `strftime` alone reads one too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            name = getattr(owner, "id", getattr(owner, "attr", ""))
+            if node.attr in CLOCKS.get(name, ()):
+                yield f"{node.lineno}: {name}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield f"{node.lineno}: from time import"
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"localtime", "gmtime"}:
+            if not node.args:
+                yield f"{node.lineno}: {node.func.attr}()"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "time.strftime" and len(node.args) == 1:
+            yield f"{node.lineno}: strftime of now"
+
+
+def test_only_the_clock_reads_the_clocks():
+    found = {named(path): list(clocks_read(tree_of(path))) for path in FILES}
+    found = {name: lines for name, lines in found.items() if lines}
+    others = {n: lines for n, lines in found.items() if not n.startswith(tuple(READS_CLOCKS))}
+    assert not others
+    unused = [path for path in READS_CLOCKS if not any(name.startswith(path) for name in found)]
+    assert not unused, "an exception that nothing needs any more"
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import bootstrap, engine
+from fleet import bootstrap, engine, ports
 from fleet.cli import common, completions, doctor, init, logs, main, parser
 from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import Backend, Fleet, Member
 from fleet.core.table import render
 from fleet.core.text import escaped
 from fleet.journal import locks, outbox, store
-from fleet.world import packages, ports, terminal, tmux_words
+from fleet.world import packages, terminal, tmux_words
 from tests.programs import COMMON, need
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fleet.core.descriptors import AMPLE, needed, widened
-from fleet.world.descriptors import UNLIMITED, Allowance, parse
+from fleet.ports import Allowance
+from fleet.world.descriptors import UNLIMITED, parse
 from fleet.world.listener import listening
 
 

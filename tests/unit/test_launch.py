@@ -16,6 +16,7 @@ from fleet.backends import profiles
 from fleet.backends.sources import notify
 from fleet.core.model import Backend, Fleet, Member
 from fleet.world import launch
+from fleet.world.files import RealDisk
 from fleet.world.shell import fill
 
 SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
@@ -359,7 +360,7 @@ def test_the_union_holds_what_any_member_may_see_and_no_more(place):
 def test_preflight_names_what_is_missing_and_what_to_do(place, change, complaint):
     scene = Scene(place)
     scene.agent = replace(scene.agent, **change)
-    said = launch.preflight(scene.fleet, scene.agent, {"PATH": "/bin"})
+    said = launch.preflight(RealDisk(), scene.fleet, scene.agent, {"PATH": "/bin"})
     assert complaint in said
     assert bool(said) == bool(complaint)
 
@@ -387,7 +388,7 @@ def test_preflight_finds_a_binary_only_where_it_can_be_known(place, backend, fou
     if "env" in backend:
         backend = {**backend, "env": (("PATH", str(place / "work")),)}
     scene = Scene(place, **backend)
-    said = launch.preflight(scene.fleet, scene.agent, {"PATH": "/usr/bin:/bin"})
+    said = launch.preflight(RealDisk(), scene.fleet, scene.agent, {"PATH": "/usr/bin:/bin"})
     assert (said == "") == found, said
 
 

@@ -113,7 +113,7 @@ def test_another_limit_later_is_another_limit():
 
 
 def test_a_limit_is_passed_on_once_and_once_more_when_its_end_is_known_better():
-    ears = Ears(None, None)
+    ears = Ears(None, None, None)
     ear = ears._ears["p-a"] = type("Ear", (), {"heard": fold(Heard(), [BY_WORDS]), "told": (0.0, None)})()
     assert ears.new_limit("p-a").until == 1000.0
     assert ears.new_limit("p-a") is None

@@ -12,15 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from fleet.journal.locks import Held, LockError, WatchdogLock, alone, start_of, state_lock, watchdog_holder
+from fleet.journal.locks import WatchdogLock, alone, start_of, state_lock, watchdog_holder
+from fleet.ports import Held, LockError
+from fleet.world.clock import RealClock
 
 ROOT = Path(__file__).parents[2]
 
 HOLDER = """
 import sys
-from fleet.journal.locks import WatchdogLock, Held
+from fleet.journal.locks import WatchdogLock
+from fleet.ports import Held
+from fleet.world.clock import RealClock
 try:
-    lock = WatchdogLock(sys.argv[1])
+    lock = WatchdogLock(sys.argv[1], RealClock())
     lock.acquire()
     print("mine", flush=True)
 except Held as held:
@@ -49,7 +53,7 @@ def test_the_second_watchdog_is_told_who_holds_the_lock(tmp_path):
     child, said = another(tmp_path)
     assert said == "mine"
     with pytest.raises(Held, match=f"process {child.pid} since") as caught:
-        WatchdogLock(str(tmp_path)).acquire()
+        WatchdogLock(str(tmp_path), RealClock()).acquire()
     assert (caught.value.pid, caught.value.start) == (child.pid, start_of(child.pid))
     assert watchdog_holder(str(tmp_path)).pid == child.pid
     end(child)
@@ -60,7 +64,7 @@ def test_a_killed_holder_leaves_no_lock_behind(tmp_path):
     child.kill()
     end(child)
     assert watchdog_holder(str(tmp_path)) is None
-    with WatchdogLock(str(tmp_path)) as lock:
+    with WatchdogLock(str(tmp_path), RealClock()) as lock:
         assert lock.still_ours()
 
 
@@ -80,7 +84,7 @@ def test_of_many_starts_at_once_exactly_one_wins(tmp_path):
 def test_a_lock_file_taken_away_or_replaced_is_noticed(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
-    lock = WatchdogLock(str(state))
+    lock = WatchdogLock(str(state), RealClock())
     lock.acquire()
     (state / "watchdog.lock").unlink()
     assert not lock.still_ours()
@@ -95,7 +99,7 @@ def test_a_lock_file_taken_away_or_replaced_is_noticed(tmp_path):
 
 
 def test_a_released_lock_names_nobody(tmp_path):
-    with WatchdogLock(str(tmp_path)):
+    with WatchdogLock(str(tmp_path), RealClock()):
         assert watchdog_holder(str(tmp_path)).pid == os.getpid()
     assert watchdog_holder(str(tmp_path)) is None
 
@@ -108,13 +112,13 @@ def test_asking_who_holds_it_creates_nothing(tmp_path):
 
 def test_a_child_does_not_inherit_the_lock(tmp_path):
     """P9."""
-    lock = WatchdogLock(str(tmp_path))
+    lock = WatchdogLock(str(tmp_path), RealClock())
     lock.acquire()
-    with state_lock(str(tmp_path)):
+    with state_lock(str(tmp_path), RealClock()):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
     lock.release()
     try:
-        with WatchdogLock(str(tmp_path)), state_lock(str(tmp_path), timeout=0):
+        with WatchdogLock(str(tmp_path), RealClock()), state_lock(str(tmp_path), RealClock(), timeout=0):
             pass
     finally:
         child.kill()
@@ -124,9 +128,10 @@ def test_a_child_does_not_inherit_the_lock(tmp_path):
 WRITER = """
 import sys
 from fleet.journal.locks import state_lock
+from fleet.world.clock import RealClock
 path = sys.argv[1] + "/count"
 for _ in range(50):
-    with state_lock(sys.argv[1], timeout=60):
+    with state_lock(sys.argv[1], RealClock(), timeout=60):
         with open(path) as file:
             number = int(file.read())
         with open(path, "w") as file:
@@ -142,24 +147,30 @@ def test_writers_under_the_state_lock_never_overlap(tmp_path):
 
 
 def test_the_state_lock_gives_up_after_its_time_and_names_the_holder(tmp_path):
-    held = "import sys\nfrom fleet.journal.locks import state_lock\n"
-    held += "with state_lock(sys.argv[1]):\n    print('in', flush=True)\n    sys.stdin.read()\n"
+    held = "import sys\nfrom fleet.journal.locks import state_lock\nfrom fleet.world.clock import RealClock\n"
+    held += "with state_lock(sys.argv[1], RealClock()):\n    print('in', flush=True)\n    sys.stdin.read()\n"
     child = subprocess.Popen([sys.executable, "-c", held, str(tmp_path)], cwd=ROOT, text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
     child.stdout.readline()
-    with pytest.raises(Held, match=f"process {child.pid}"), state_lock(str(tmp_path), timeout=0.05):
+    with (
+        pytest.raises(Held, match=f"process {child.pid}"),
+        state_lock(str(tmp_path), RealClock(), timeout=0.05),
+    ):
         pytest.fail("two holders")
     end(child)
 
 
 def test_the_state_lock_may_be_taken_again_by_its_holder(tmp_path):
-    with state_lock(str(tmp_path)), state_lock(str(tmp_path), timeout=0):
+    with state_lock(str(tmp_path), RealClock()), state_lock(str(tmp_path), RealClock(), timeout=0):
         pass
-    with state_lock(str(tmp_path), timeout=0):
+    with state_lock(str(tmp_path), RealClock(), timeout=0):
         pass
 
 
-@pytest.mark.parametrize("take", [lambda p: WatchdogLock(p).acquire(), lambda p: state_lock(p).__enter__()])
+@pytest.mark.parametrize(
+    "take",
+    [lambda p: WatchdogLock(p, RealClock()).acquire(), lambda p: state_lock(p, RealClock()).__enter__()],
+)
 def test_a_directory_that_is_not_there_or_not_writable_is_said_plainly(take, tmp_path):
     with pytest.raises(LockError, match="does not exist"):
         take(str(tmp_path / "none"))

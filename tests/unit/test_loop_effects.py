@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +22,7 @@ from fleet.core.loop.effects import (
 from fleet.core.loop.nouns import GateJob, LoopJob
 from fleet.core.model import Gate, OnComplete
 from fleet.core.words import EventType, Outcome
+from fleet.ports import Host
 from fleet.world.loop import LoopKeeper
 from fleet.world.phasefiles import identity
 from fleet.world.world import House, World
@@ -75,8 +77,8 @@ class Bench:
             "/p/plans/p1.md": b"plan",
         }
         world = World(
-            tmux=None, processes=None, clock=Clock(), disk=self.disk, lock=contextlib.nullcontext,
-            draw=lambda: "0" * 32, holds=lambda _: False, preflight=lambda *_: "",
+            tmux=None, processes=None, clock=Clock(), disk=self.disk, host=Host(), servers=None,
+            locks=SimpleNamespace(state=contextlib.nullcontext), http=None, draw=lambda: "0" * 32,
         )  # fmt: skip
         self.house = House(world, self.f.log_dir)
         self.keeper = LoopKeeper(world, self.house, self.children)

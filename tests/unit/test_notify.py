@@ -24,6 +24,7 @@ from fleet.rooms.notify.notices import NOTHING_YET, from_event, wanted
 from fleet.rooms.notify.notifier import BACK_OFF_S, BURST, Notifier, is_quiet
 from fleet.rooms.notify.runner import standing_still
 from fleet.rooms.notify.targets import Dispatch, deliver, label, shown
+from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from tests.tmux.project import until
 
@@ -226,7 +227,7 @@ class Rig:
 
     def again(self):
         store = Store(RealDisk(), os.path.join(self.fleet.log_dir, "state"), time.time)
-        self.teller = Notifier(self.fleet, store, self.events, self.deliver)
+        self.teller = Notifier(self.fleet, store, self.events, self.deliver, RealClock())
 
     def deliver(self, target, message):
         if target.command != "quick":
@@ -487,11 +488,11 @@ def test_a_fleet_that_should_be_up_without_a_watchdog_is_noticed(tmp_path):
     rig = Rig(tmp_path, COMMAND)
     state = os.path.join(rig.fleet.log_dir, "state")
     store = Store(RealDisk(), state, time.time)
-    assert standing_still(rig.fleet, state) == "", "nobody wants it up"
+    assert standing_still(rig.fleet, state, RealClock()) == "", "nobody wants it up"
     store.save("desired", {"generation": 1, "entries": {"a": {"want": "up"}}})
-    assert "no watchdog is running" in standing_still(rig.fleet, state)
+    assert "no watchdog is running" in standing_still(rig.fleet, state, RealClock())
     store.save("desired", {"generation": 1, "entries": {"a": {"want": "down"}}})
-    assert standing_still(rig.fleet, state) == ""
+    assert standing_still(rig.fleet, state, RealClock()) == ""
 
 
 def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
@@ -502,10 +503,10 @@ def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
     Store(RealDisk(), state, time.time).save("desired", {"generation": 1, "entries": {"a": {"want": "up"}}})
     beat = Path(state, "heartbeat")
     beat.touch()
-    with WatchdogLock(state):
-        assert standing_still(rig.fleet, state) == ""
+    with WatchdogLock(state, RealClock()):
+        assert standing_still(rig.fleet, state, RealClock()) == ""
         os.utime(beat, (time.time() - 1000, time.time() - 1000))
-        assert "the watchdog has not ticked for 1000 s" in standing_still(rig.fleet, state)
+        assert "the watchdog has not ticked for 1000 s" in standing_still(rig.fleet, state, RealClock())
 
 
 def test_the_document_names_every_kind_and_whether_it_is_told_unasked():

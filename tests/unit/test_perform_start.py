@@ -9,8 +9,8 @@ import pytest
 
 from fleet.core.model import Member
 from fleet.core.words import Outcome
+from fleet.ports import Launch, Unavailable
 from fleet.world.perform import BATCH, Order, Performer, Ready, Run
-from fleet.world.ports import Launch, Unavailable
 from tests.outcomes import DONE
 
 
@@ -30,7 +30,7 @@ class Hasty:
 
 def started(size: int, good: int):
     tmux = Hasty(good)
-    world = SimpleNamespace(tmux=tmux, point=lambda name: None, lock=nullcontext)
+    world = SimpleNamespace(tmux=tmux, point=lambda name: None, locks=SimpleNamespace(state=nullcontext))
     house = SimpleNamespace(
         events=SimpleNamespace(record=lambda *_, **__: None, begin=lambda _: None),
     )

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,9 @@ from fleet.core.case import ProcView
 from fleet.core.rules.typing import receipts, typing
 from fleet.core.seen import Posted
 from fleet.core.words import MessageState, Outcome, PingAbout
-from fleet.world.loopback import Reply, ask, free_port
+from fleet.ports import Reply
+from fleet.world.clock import RealClock
+from fleet.world.loopback import Loopback, ask, free_port
 from fleet.world.mail import Letter, Mail
 from fleet.world.perform import Performer
 from tests.deadlines import patience
@@ -261,7 +264,7 @@ def to(address: str, **more) -> Letter:
 )
 def test_only_what_is_on_the_servers_record_counts_as_taken(mood, outcome, kept):
     with server(mood) as (one, address):
-        assert carried(Mail(), to(address)) is outcome
+        assert carried(Mail(Loopback(), RealClock()), to(address)) is outcome
         assert one.kept.get("msg_1") == kept
 
 
@@ -269,16 +272,16 @@ def test_only_what_is_on_the_servers_record_counts_as_taken(mood, outcome, kept)
 def test_carried_again_it_arrives_exactly_once_whatever_became_of_the_first(mood):
     """I11."""
     with server(mood) as (one, address):
-        mail = Mail()
+        mail = Mail(Loopback(), RealClock())
         carried(mail, to(address))
         assert carried(mail, to(address, again=True)) is Posted.TAKEN
         assert one.kept == {"msg_1": ["two\nlines"]}
 
 
 def test_nobody_at_the_door_and_a_wrong_password_are_refusals():
-    assert carried(Mail(), to(f"http://127.0.0.1:{free_port()}")) is Posted.REFUSED
+    assert carried(Mail(Loopback(), RealClock()), to(f"http://127.0.0.1:{free_port()}")) is Posted.REFUSED
     with server() as (one, address):
-        assert carried(Mail(), to(address, key="wrong")) is Posted.REFUSED
+        assert carried(Mail(Loopback(), RealClock()), to(address, key="wrong")) is Posted.REFUSED
         assert one.kept == {}
 
 
@@ -290,7 +293,7 @@ def test_two_do_not_carry_the_same_letter_at_once():
         gate.wait(10)
         return Reply(200, b"{}", json=True)
 
-    mail = Mail(slow)
+    mail = Mail(SimpleNamespace(ask=slow, beside=Loopback().beside), RealClock())
     mail.send(to(SERVER))
     mail.send(to(SERVER))
     gate.set()
@@ -321,7 +324,7 @@ class Office:
     """As much of a world, a house and its records as a post needs."""
 
     def __init__(self) -> None:
-        self.disk = self.mail = self.events = self
+        self.disk = self.host = self.events = self
         self.environ = {"KEY": "the user's own"}
         self.sent, self.record = [], replace(RUNS.run, id=REF.run)
         self.point = lambda _name: None
@@ -349,15 +352,15 @@ POST = Post("a", REF, "send-1", SERVER, "ses_1", "post", BY_SERVER)
 def test_the_act_writes_to_the_run_that_was_meant_with_that_runs_password():
     office = Office()
     sent = flying().outbox[0]
-    assert Performer(office, office, office).act(POST, sent).ok
+    assert Performer(office, office, office, office).act(POST, sent).ok
     (letter,) = office.sent
     assert (letter.key, letter.again) == ("opencode:sesame", False)
     assert json.loads(letter.body)["parts"] == [{"type": "text", "text": message().text}]
     assert letters.name("send-1", sent.at_wall) in letter.look
-    Performer(office, office, office).act(POST, replace(sent, enters=2))
+    Performer(office, office, office, office).act(POST, replace(sent, enters=2))
     assert office.sent[1].again
     office.record = replace(office.record, server="")  # an address from agents.toml
-    Performer(office, office, office).act(POST, sent)
+    Performer(office, office, office, office).act(POST, sent)
     assert office.sent[2].key == "opencode:the user's own"
 
 
@@ -365,5 +368,5 @@ def test_another_run_gets_nothing():
     """I8."""
     office = Office()
     office.record = replace(office.record, id="another")
-    done = Performer(office, office, office).act(POST, flying().outbox[0])
+    done = Performer(office, office, office, office).act(POST, flying().outbox[0])
     assert (done.outcome, office.sent) == (Outcome.STALE, [])

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import config
+from fleet.ports import FileStat
 from fleet.world.files import RealDisk
-from fleet.world.ports import FileStat
 from fleet.world.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
 
 PATH = "/project/agents.toml"
@@ -29,7 +29,7 @@ class Editor:
         self.now, self.saved, self.fault = 1000.0, 0, ""
         self.raw: bytes | OSError = b""
         self.save(text)
-        world = SimpleNamespace(disk=self, clock=self, untrusted=lambda _path: self.fault)
+        world = SimpleNamespace(disk=self, clock=self)
         self.reloader = Reloader(world, PATH, config.parse)
         self.reloader.refresh(force=True)
 
@@ -48,6 +48,9 @@ class Editor:
         if isinstance(self.raw, OSError):
             raise self.raw
         return self.raw
+
+    def untrusted(self, _path):
+        return self.fault
 
     def mono(self) -> float:
         return self.now
@@ -71,9 +74,7 @@ def test_a_file_that_is_kept_elsewhere_is_followed_there(tmp_path):
     real, link = tmp_path / "kept.toml", tmp_path / "agents.toml"
     real.write_text(GOOD)
     link.symlink_to(real)
-    world = SimpleNamespace(
-        disk=RealDisk(), clock=SimpleNamespace(mono=lambda: 0.0), untrusted=lambda _path: ""
-    )
+    world = SimpleNamespace(disk=RealDisk(), clock=SimpleNamespace(mono=lambda: 0.0))
     reloader = Reloader(world, str(link), config.parse)
     assert reloader.refresh(force=True).event == "config.loaded"
     assert not reloader.refresh().event

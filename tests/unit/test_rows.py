@@ -8,9 +8,9 @@ import time
 import pytest
 
 from fleet.core.seen import PaneRef, PaneView, Proc, ServerId
+from fleet.ports import Unavailable
 from fleet.world import procfs, sense, tmux_rows, tmux_text
 from fleet.world.logs import SOFT_CAP, LogKeeper, begin, rotate
-from fleet.world.ports import Unavailable
 from fleet.world.speaker import Batch
 from fleet.world.tmux_text import Refused
 from fleet.world.tmux_words import PROVED, Complaint, complaint_of, is_taken, parse_version, standing

@@ -23,6 +23,7 @@ from fleet.journal.desired import DesiredFile
 from fleet.journal.locks import state_lock
 from fleet.journal.outbox import Outbox, OutboxFull
 from fleet.journal.store import Store, StoreError
+from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from tests.programs import need
 from tests.unit.memory_disk import MemoryDisk
@@ -444,7 +445,9 @@ def test_only_an_entry_that_says_up_may_be_healed():
 def test_every_change_is_made_on_what_is_there_and_seen_by_others(tmp_path):
     def opened():
         where = str(tmp_path / "state")
-        return DesiredFile(RealDisk(), Store(RealDisk(), where, time.time), lambda: state_lock(where))
+        return DesiredFile(
+            RealDisk(), Store(RealDisk(), where, time.time), lambda: state_lock(where, RealClock())
+        )
 
     (tmp_path / "state").mkdir()
     one, two = opened(), opened()

@@ -87,7 +87,7 @@ def drive(floor, script, size=(100, 30), **more):
     """Run the view headless and let `script(app, pilot)` use it."""
 
     async def whole():
-        app = Top(floor, clock=lambda: NOW, **more)
+        app = Top(floor, lambda: NOW, **more)
         async with app.run_test(size=size, notifications=True) as pilot:
             await seen(app, pilot)
             return await script(app, pilot)

@@ -12,8 +12,10 @@ import pytest
 
 from fleet.core.seen import Posted
 from fleet.core.trust import Step, Way, distrust
+from fleet.ports import Reply, Stranger
 from fleet.world import loopback
-from fleet.world.loopback import Reply, Stranger, ask, check_owner
+from fleet.world.clock import RealClock
+from fleet.world.loopback import ask, check_owner
 from fleet.world.mail import Letter, Mail
 
 ME, OTHER, UNMAPPED = 1000, 1001, 65534
@@ -119,7 +121,7 @@ def test_another_users_server_is_sent_nothing():
 @pytest.mark.parametrize(("again", "outcome"), [(False, Posted.REFUSED), (True, Posted.UNSURE)])
 def test_a_message_that_was_not_sent_to_a_stranger_is_refused(again, outcome):
     with server(OK, uid=65534) as (port, _told):
-        mail = Mail()
+        mail = Mail(loopback.Loopback(), RealClock())
         place = f"http://127.0.0.1:{port}"
         mail.send(Letter("m1", f"{place}/send", b"{}", f"{place}/look", "u:p", again=again))
         for thread in threading.enumerate():

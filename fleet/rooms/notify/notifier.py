@@ -22,6 +22,7 @@ from fleet.core.words import EventType
 from fleet.journal.events import Events
 from fleet.journal.reading_on import Bookmark, end_of, read_on
 from fleet.journal.store import Store
+from fleet.ports import Clock
 from fleet.rooms.notify.notices import NOTHING_YET, Book, Notice, drifted, from_event, still_so, wanted
 from fleet.rooms.notify.targets import Dispatch, label
 
@@ -58,7 +59,8 @@ class Memory:
 class Notifier:
     """The queue of one fleet. `turn` is called again and again; it never waits."""
 
-    def __init__(self, fleet: Fleet, store: Store, events: Events, deliver: Deliver) -> None:
+    def __init__(self, fleet: Fleet, store: Store, events: Events, deliver: Deliver, clock: Clock) -> None:
+        self._clock = clock
         self.fleet = fleet
         self._store = store
         self._events = events
@@ -97,13 +99,13 @@ class Notifier:
 
     def close(self, patience: float) -> None:
         """Let what is on its way arrive, and remember that it did."""
-        deadline = time.monotonic() + patience
+        deadline = self._clock.mono() + patience
         for future, _ in self._flying.values():
             try:
-                future.exception(max(0.0, deadline - time.monotonic()))
+                future.exception(max(0.0, deadline - self._clock.mono()))
             except TimeoutError:
                 break
-        self._land(time.time())
+        self._land(self._clock.wall())
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # --- who is told what, and when -----------------------------------------------------------------

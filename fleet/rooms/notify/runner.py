@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import time
 
 from fleet import config
 from fleet.core.codec import from_plain
@@ -21,6 +20,7 @@ from fleet.journal.events import Events
 from fleet.journal.heartbeat import is_stale, last_beat
 from fleet.journal.locks import alone, watchdog_holder
 from fleet.journal.store import Store
+from fleet.ports import Clock
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
 from fleet.rooms.notify.notifier import Look, Notifier, drift_of
 from fleet.rooms.notify.targets import Dispatch, deliver, end_children
@@ -34,33 +34,34 @@ LAST_WORDS_S = 20.0
 STOP_S = 2.0  # for what is on its way; what does not arrive by then is sent by the next one
 
 
-def run(fleet: Fleet, *, once: bool) -> int:
+def run(fleet: Fleet, clock: Clock, *, once: bool) -> int:
     """Tell until told to stop; `once`: tell what there is to tell, and end."""
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
     with alone(os.path.join(state_dir, LOCK)):
-        runner = _Runner(fleet)
+        runner = _Runner(fleet, clock)
         return runner.once() if once else runner.stay()
 
 
-def notifier(fleet: Fleet, *, look_only: bool = False) -> Notifier:
+def notifier(fleet: Fleet, clock: Clock, *, look_only: bool = False) -> Notifier:
     """The queue of this fleet, with real senders."""
     disk, state_dir = RealDisk(), os.path.join(fleet.log_dir, "state")
-    store = Store(disk, state_dir, time.time, repair=not look_only)
+    store = Store(disk, state_dir, clock.wall, repair=not look_only)
     secrets = [*secret_values(os.environ)]
     secrets += [os.environ[n.url_env] for n in fleet.notify if os.environ.get(n.url_env)]
-    events = Events(disk, os.path.join(fleet.log_dir, "events.jsonl"), time.time, secrets=secrets)
+    events = Events(disk, os.path.join(fleet.log_dir, "events.jsonl"), clock.wall, secrets=secrets)
 
     def send(target: Notify, message: Dispatch) -> str:
         return deliver(target, message, os.environ, fleet.project_dir)
 
-    return Notifier(fleet, store, events, send)
+    return Notifier(fleet, store, events, send, clock)
 
 
 class _Runner:
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, clock: Clock) -> None:
+        self._clock = clock
         self.state_dir = os.path.join(fleet.log_dir, "state")
-        self.notifier = notifier(fleet)
+        self.notifier = notifier(fleet, clock)
         self.stop = False
         self._parent = os.getppid()
         self._config: object = _mark(fleet.config_path)
@@ -69,10 +70,10 @@ class _Runner:
 
     def once(self) -> int:
         """What `ensure` needs: whatever is due, and whether the watchdog stands still."""
-        self.notifier.turn(time.time(), self._looks(patience=0.0))
+        self.notifier.turn(self._clock.wall(), self._looks(patience=0.0))
         while self.notifier.busy():
-            time.sleep(SHORTEST_S)
-            self.notifier.turn(time.time())
+            self._clock.sleep(SHORTEST_S)
+            self.notifier.turn(self._clock.wall())
         self.notifier.close(0.0)
         return 0
 
@@ -83,9 +84,9 @@ class _Runner:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         while not self.stop and os.getppid() == self._parent:
             self._reload()
-            self.notifier.turn(time.time(), self._looks(HUNG_S))
-            wait = 0.0 if self.notifier.busy() else min(POLL_S, self.notifier.next_due(time.time()))
-            time.sleep(max(SHORTEST_S, wait))
+            self.notifier.turn(self._clock.wall(), self._looks(HUNG_S))
+            wait = 0.0 if self.notifier.busy() else min(POLL_S, self.notifier.next_due(self._clock.wall()))
+            self._clock.sleep(max(SHORTEST_S, wait))
         if not self.stop:
             self._last_words()
         self.notifier.close(STOP_S)
@@ -94,11 +95,11 @@ class _Runner:
 
     def _last_words(self) -> None:
         """Send a last notice: the watchdog that started this process is gone."""
-        deadline = time.monotonic() + LAST_WORDS_S
-        self.notifier.turn(time.time(), self._looks(patience=0.0))
-        while self.notifier.busy() and time.monotonic() < deadline:
-            time.sleep(SHORTEST_S)
-            self.notifier.turn(time.time())
+        deadline = self._clock.mono() + LAST_WORDS_S
+        self.notifier.turn(self._clock.wall(), self._looks(patience=0.0))
+        while self.notifier.busy() and self._clock.mono() < deadline:
+            self._clock.sleep(SHORTEST_S)
+            self.notifier.turn(self._clock.wall())
 
     def _told(self, _signum: int, _frame: object) -> None:
         self.stop = True
@@ -123,13 +124,13 @@ class _Runner:
         if mark is not None and mark != self._view:
             self._view = mark
             with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-                looks.append(drift_of(json.load(file), time.time()))
+                looks.append(drift_of(json.load(file), self._clock.wall()))
         return looks
 
     def _stale(self, patience: float) -> Look:
         """The watchdog is missing, or has not ticked for too long."""
-        why = standing_still(self.notifier.fleet, self.state_dir)
-        now = time.monotonic()
+        why = standing_still(self.notifier.fleet, self.state_dir, self._clock)
+        now = self._clock.mono()
         if not why:
             self._quiet_since = None
         elif self._quiet_since is None:
@@ -138,28 +139,28 @@ class _Runner:
 
         def look(book: Book) -> tuple[Book, tuple[Notice, ...]]:
             if told:
-                return begins(book, "stale", "", time.time(), why)
+                return begins(book, "stale", "", self._clock.wall(), why)
             return book if why else ends(book, "stale", "")[0], ()
 
         return look
 
 
-def standing_still(fleet: Fleet, state_dir: str) -> str:
+def standing_still(fleet: Fleet, state_dir: str, clock: Clock) -> str:
     """Why a fleet that should be up has no working watchdog; empty when it has one, or needs none."""
-    if not _is_wanted(state_dir):
+    if not _is_wanted(state_dir, clock):
         return ""
     if watchdog_holder(state_dir) is None:
         return "no watchdog is running, no agent is restarted: `agents.py ensure` starts one"
     beat = last_beat(state_dir)
-    age = time.time() - beat if beat is not None else 0.0
+    age = clock.wall() - beat if beat is not None else 0.0
     if not is_stale(age, fleet.watchdog.signal_interval):
         return ""
     return f"the watchdog has not ticked for {age:.0f} s: `agents.py ensure` replaces it"
 
 
-def _is_wanted(state_dir: str) -> bool:
+def _is_wanted(state_dir: str, clock: Clock) -> bool:
     try:
-        document = Store(RealDisk(), state_dir, time.time, repair=False).load("desired")
+        document = Store(RealDisk(), state_dir, clock.wall, repair=False).load("desired")
         entries = from_plain(Desired, document).entries if document else {}
     except (OSError, ValueError):
         return False

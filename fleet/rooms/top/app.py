@@ -74,7 +74,7 @@ class Top(App[int]):
         Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, floor: Floor, *, tour: bool = False, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, floor: Floor, clock: Callable[[], float], *, tour: bool = False) -> None:
         super().__init__()
         self.floor = floor
         self.tour = tour

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fleet import config
@@ -24,8 +23,9 @@ from fleet.world.standing import attend
 class Feed:
     """Remembers how far each of them was read."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, wall: Callable[[], float]) -> None:
         self._fleet = fleet
+        self._wall = wall
         self._config = self._mark()
         self._place: Bookmark | None = None
         self._meter = Meter()
@@ -54,12 +54,12 @@ class Feed:
         if not self._fleet.watchdog.log_tokens:
             return {}
         log = TokenLog(os.path.join(self._fleet.log_dir, "token-log.jsonl"))
-        store = Store(RealDisk(), os.path.join(self._fleet.log_dir, "state"), time.time, repair=False)
+        store = Store(RealDisk(), os.path.join(self._fleet.log_dir, "state"), self._wall, repair=False)
         records = list(log.records())
         with contextlib.suppress(OSError, StoreError):
             meter = PhaseMeter(store, log, PriceBook(self._fleet.prices, library=False), meter=self._meter)
             known = {name: list(ids) for name, ids in sessions.items()}
-            live = meter.live(wanted_of(self._fleet, os.environ, known), time.time())
+            live = meter.live(wanted_of(self._fleet, os.environ, known), self._wall())
             records += [live] if live else []
         return summed(records)
 

@@ -1,14 +1,17 @@
-"""The doors to the world. Real ones live beside this file, simulated ones in tests/sim.
+"""The doors to the machine: what may be asked of it, and what it may be told. No logic.
 
-Every port tells apart "no" from "could not find out": the latter is Unavailable, and whoever
-catches it must treat what it asked about as unseen.
+Real ones stand in fleet/world, simulated ones in tests/sim. Every port tells apart "no" from "could not find
+out": the latter is Unavailable, or the OSError of the system, and a caller that catches it must treat what it
+asked about as unseen. `Host` stands beside the doors: facts of the machine that a run does not see change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fleet.core.faults import Fault
 from fleet.core.moment import Wall
@@ -16,6 +19,16 @@ from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, Proc
 
 Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
+Draw = Callable[[], str]  # 32 random hex digits
+Key = TypeVar("Key", bound=Hashable)  # what a caller calls its children
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Facts of the machine and of this process that stay as they are."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)  # without one-off overrides
+    zone: str = ""  # the time zone, for banners that name none
 
 
 class Unavailable(Fault):
@@ -28,6 +41,54 @@ class Torn(OSError):
     def __init__(self, error: OSError, written: int) -> None:
         super().__init__(error.errno, error.strerror, error.filename)
         self.written = written
+
+
+class LockError(Fault):
+    """A lock could not be had; the text says why and what to do."""
+
+
+class Held(LockError):
+    """Another process holds it. `pid` 0: it did not say who it is."""
+
+    def __init__(self, path: str, pid: int, start: int, since: float) -> None:
+        who = f"process {pid}" if pid else "another process"
+        when = time.strftime(" since %Y-%m-%d %H:%M:%S", time.localtime(since)) if since else ""
+        super().__init__(f"{path} is held by {who}{when}")
+        self.pid = pid
+        self.start = start
+        self.since = since
+
+
+class Stranger(OSError):
+    """Another user listens there, or it cannot be found out who does. Nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a server said. Status 0: the connection was refused, so nothing was said at all."""
+
+    status: int
+    body: bytes = b""
+    json: bool = False
+
+
+class Allowance(NamedTuple):
+    """How many open files a process may have, and up to where it may raise that itself."""
+
+    soft: int
+    hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd(Generic[Key]):
+    """How a child ended. `code` None: by us, at its time limit or for too much output."""
+
+    key: Key
+    code: int | None
+    output: bytes
+    seconds: float
+    log: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +176,22 @@ class Server(Tmux, Protocol):
         """One of ours that holds nothing any more may end."""
 
 
+class Servers(Protocol):
+    """The tmux servers of this machine, as a verb that founds or leaves one asks for them."""
+
+    def require_tmux(self) -> None:
+        """Unavailable where there is no tmux that we can work with."""
+
+    def ours(self) -> Server:
+        """The fleet's server, where the record says it is."""
+
+    def socket(self) -> str:
+        """Where the fleet's server would be founded now."""
+
+    def users_listing(self) -> Listing:
+        """What runs on the user's own server; nothing if it does not answer."""
+
+
 class Processes(Protocol):
     """The process table. Signals go only to a pid whose start time still matches."""
 
@@ -134,6 +211,27 @@ class Processes(Protocol):
         """Send it, and return those that were still there."""
 
     def alive(self, proc: Proc) -> bool: ...
+
+    def me(self) -> tuple[int, int]:
+        """Pid and start time of this process."""
+
+    def start_of(self, pid: int) -> int:
+        """When a process started; 0 if it has ended."""
+
+    def clients(self, project_id: str) -> tuple[Proc, ...]:
+        """Control clients of tmux that belong to this project."""
+
+    def listener(self, path: str) -> Proc | None:
+        """The tmux server that listens at that socket; None if that cannot be told."""
+
+    def guests(self, server: Proc, runs: Collection[str]) -> tuple[Proc, ...]:
+        """What runs in panes of that server without being of one of these runs."""
+
+    def allowance(self, pid: int) -> Allowance:
+        """How many open files that process may have; 0: this one."""
+
+    def widen(self, pid: int, need: int) -> None:
+        """Let it have so many open files, if we may."""
 
     def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
         """The members of many runs that are ours to end, from one new reading."""
@@ -159,11 +257,43 @@ class Clock(Protocol):
         """For verbs: the watchdog never waits inside a look."""
 
 
-class Disk(Protocol):
-    """Files, with the durability promises spelled out. Raises OSError as the system does."""
+class Lead(Protocol):
+    """The right to act as the watchdog."""
+
+    def acquire(self) -> None:
+        """Take it, or raise Held."""
+
+    def release(self) -> None: ...
+
+
+class Locks(Protocol):
+    """What only one process of a fleet may have at a time."""
+
+    def state(self) -> AbstractContextManager[object]:
+        """Keeps every other writer of the state out; LockError when it cannot be had."""
+
+    def lead(self) -> Lead:
+        """The right to act as the watchdog."""
+
+    def holder(self) -> Held | None:
+        """The watchdog of this fleet."""
+
+    def nudge(self) -> None:
+        """Wake the watchdog, if there is one."""
+
+
+class LogDisk(Protocol):
+    """As much of a disk as a log needs."""
 
     def read(self, path: str, cap: int = 1 << 20) -> bytes:
         """A regular file's bytes, never following a link; OSError when it is larger than the cap."""
+
+    def append(self, path: str, data: bytes, *, sync: bool) -> None:
+        """At the end, in one write where that is possible; Torn when some of it may be there already."""
+
+
+class Disk(LogDisk, Protocol):
+    """Files, with the durability promises spelled out. Raises OSError as the system does."""
 
     def tail(self, path: str, offset: int, cap: int) -> tuple[FileStat, bytes]:
         """A regular file as it is, and up to `cap` bytes from there on. Links are the user's choice."""
@@ -173,9 +303,6 @@ class Disk(Protocol):
 
         Without `sync` only atomic: for what a crash of the machine makes worthless anyway.
         """
-
-    def append(self, path: str, data: bytes, *, sync: bool) -> None:
-        """At the end, in one write where that is possible; Torn when some of it may be there already."""
 
     def remove(self, path: str) -> None:
         """Gone, durably; no error when it was not there."""
@@ -192,3 +319,55 @@ class Disk(Protocol):
 
     def touch(self, path: str) -> None:
         """Set the modification time to now, without durability: heartbeats."""
+
+    def is_dir(self, path: str) -> bool:
+        """A directory, or a link to one."""
+
+    def may_read(self, path: str) -> bool: ...
+
+    def program(self, word: str, path: str) -> str:
+        """The executable that a shell with this PATH would run; "" if there is none."""
+
+    def untrusted(self, path: str) -> str:
+        """Why another user could change that path, with the fix; "" if none can."""
+
+
+class Children(Protocol[Key]):
+    """Child processes that take their time. No caller waits for them."""
+
+    def start(
+        self,
+        key: Key,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        timeout: float,
+        log: str = "",
+        env: Mapping[str, str] = {},
+    ) -> str:
+        """Start it: "" or why it could not be. A key that is at work already is left alone."""
+
+    def poll(self) -> tuple[JobEnd[Key], ...]:
+        """Those that ended since the last time."""
+
+    def keys(self) -> frozenset[Key]:
+        """Those at work."""
+
+    def cancel(self, key: Key) -> None:
+        """End it; its end is not reported."""
+
+
+class Http(Protocol):
+    """Servers on this machine's loopback: never through a proxy, never another user's."""
+
+    def ask(self, address: str, key: str, data: bytes | None, timeout: float) -> Reply:
+        """GET, or POST when there is something to say. OSError: it may have been heard. Stranger: it was not.
+
+        `key` is user and password with a colon between them, or nothing.
+        """
+
+    def beside(self, name: str, job: Callable[[], None]) -> None:
+        """Run that, under this name, while the caller goes on: a server may take its time."""
+
+    def free_port(self) -> int:
+        """A port that no server listens on now; 0 if there is none."""
