@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fleet.cli.deputy import deputy
 from fleet.cli.view import view_in
 from fleet.core.memory import Message
 from fleet.core.words import FINAL
 from fleet.ports import Held
+from fleet.supervisor.deputy import stand_in
 from fleet.supervisor.tick import Supervisor
 from fleet.world.operator import Operator
 
@@ -54,7 +54,7 @@ class Stepper:
             self._lock.acquire()
         except Held:
             return
-        self._dog = deputy(operator.fleet, names, operator.world, operator.helpers)
+        self._dog = stand_in(operator.fleet, names, operator.world, operator.helpers)
 
     def asked(self) -> None:
         """Something new is to be seen."""

@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING
 from fleet.cli.common import Io, session_of
 from fleet.cli.desk import desk_of
 from fleet.cli.up import refuse_earlier
-from fleet.core.desired import Want
+from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.ports import LockError, Unavailable
+from fleet.supervisor.deputy import Deputy, stray
 from fleet.world.operator import Ending, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fleet.core.model import Fleet
+    from fleet.core.model import Fleet, Member
     from fleet.world.operator import Forced, Operator
 
 
@@ -79,12 +80,17 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
 
 def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
     """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
-    names = all_names(operator.fleet, operator)
+    subjects = [] if silent else _everything(operator)
+    names = list(dict.fromkeys([*all_names(operator.fleet, operator), *(s.name for s in subjects)]))
     strangers = {} if silent else operator.foreign(operator.fleet.members)
     unwritten = ""
+
+    def wish(desired: Desired) -> Desired:
+        return desired.set(names, want=Want.DOWN)
+
     with ExitStack() as stack:
         try:
-            stack.enter_context(operator.holding(names, "down", Want.DOWN))
+            stack.enter_context(operator.lease(names, "down", wish))
         except (OSError, LockError) as error:  # a disk that takes no word must not keep the agents running
             unwritten = str(error)
         dog = operator.end_watchdog() if silent else operator.stop_watchdog()
@@ -93,7 +99,7 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
             unwritten = _written_late(operator, names)
         forced = operator.force() if silent else None
         if forced is None:
-            stopped = operator.stop(list(operator.panes().values()), runs=operator.known_runs())
+            stopped = Deputy(operator, subjects, wish if unwritten else None).take_down()
             operator.end_server()
         else:
             stopped = forced.stopped
@@ -105,6 +111,12 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
         said = f"that the fleet is down could not be recorded: {unwritten}"
         io.error(said, hint="`down` again once it can")
     return 1 if unwritten else code
+
+
+def _everything(operator: Operator) -> list[Member]:
+    """Members, what else bears this project's stamp, and what may be left of earlier ones."""
+    strays = operator.remains() | operator.orphans()
+    return [*operator.fleet.members, *(stray(name, session) for name, session in strays.items())]
 
 
 def _say_of_server(forced: Forced, operator: Operator, io: Io) -> None:
@@ -143,14 +155,13 @@ def _written_late(operator: Operator, names: Sequence[str]) -> str:
 def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -> int:
     dog = WATCHDOG in named and operator.stop_watchdog()
     members = [n for n in named if n != WATCHDOG]
-    sessions = {named[n] for n in members}
     if not members:
         return _report(_nothing(), io, dog=dog, as_json=as_json)
-    with operator.holding(members, "down", Want.DOWN):
-        panes = [p for s, p in operator.panes().items() if s in sessions]
-        gone = [r.id for s in sessions if (r := operator.records.run(s)) is not None]
-        stopped = operator.stop(panes, runs=gone)
-    _say_of_strangers(operator.foreign([s for s in operator.fleet.members if s.name in members]), io)
+    fleet = operator.fleet
+    subjects = [fleet.member(name) or stray(name, named[name]) for name in members]
+    with operator.lease(members, "down", lambda d: d.set(members, want=Want.DOWN)):
+        stopped = Deputy(operator, subjects).take_down()
+    _say_of_strangers(operator.foreign([s for s in fleet.members if s.name in members]), io)
     operator.house.events.record(EventType.DESIRED_CHANGED, reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)
 

@@ -13,13 +13,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.common import Fail, Io, session_of
-from fleet.cli.deputy import observer
 from fleet.cli.fleets import running_fleet
 from fleet.cli.phase import show
 from fleet.core.decide import SIGHT, rules_for
 from fleet.core.environment import ORIGINS
 from fleet.core.text import escaped
 from fleet.core.views import state_of
+from fleet.supervisor.deputy import observer
 
 if TYPE_CHECKING:
     from fleet.core.case import Case, ProcView

@@ -25,6 +25,7 @@ from fleet.core.loop.phases import find, ids_of, locate, place_at
 from fleet.core.moment import NEVER, UNNAMED, Moment
 from fleet.core.words import EventType
 from fleet.journal.store import Store
+from fleet.supervisor.deputy import Deputy
 from fleet.world.clock import RealClock
 from fleet.world.files import RealDisk
 from fleet.world.phasebook import PhaseBook
@@ -156,21 +157,20 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
         operator.locks.nudge()
         io.note("the watchdog moves the running loop agents")
         return
-    loops = [a for a in operator.fleet.agents if a.is_loop]
-    panes = operator.panes()
-    running = [a for a in loops if a.session in panes and not panes[a.session].dead]
-    with operator.holding([a.name for a in running], "phase", None):
-        stopped = operator.stop([panes[a.session] for a in running])
-        for proc in stopped.survivors:
-            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
-        if ended:
-            ids = [p.id for p in loop.phases]
-            write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())
-            operator.house.events.record(EventType.SEQUENCE_COMPLETED, reason="phase next", count=len(ids))
-            return
-        free = [a for a in running if a.session not in stopped.blocked]
-        for name, done in operator.start(free, "phase").items():
-            io.note(f"{name}: restarted" if done.ok else f"{name}: {done.why}")
+    loops = [a.name for a in operator.fleet.agents if a.is_loop]
+    running = [m for m in operator.fleet.members if m.name in operator.live(loops)]
+    names = [m.name for m in running]
+    called = [] if ended else names
+
+    with operator.lease(names, "phase", lambda d: d.call(called)):
+        results = Deputy(operator, running).bring_up()
+    if ended:
+        ids = [p.id for p in loop.phases]
+        write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())
+        operator.house.events.record(EventType.SEQUENCE_COMPLETED, reason="phase next", count=len(ids))
+        return
+    for name, done in results.items():
+        io.note(f"{name}: restarted" if done.ok else f"{name}: {done.why}")
 
 
 def _print(facts: dict[str, Any], io: Io) -> None:

@@ -15,10 +15,9 @@ from fleet import config
 from fleet.cli import up
 from fleet.cli.common import Io, seconds
 from fleet.cli.desk import desk_of
-from fleet.core.desired import Want
+from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
-from fleet.core.result import Result
-from fleet.core.words import Outcome
+from fleet.supervisor.deputy import Deputy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,21 +46,19 @@ def run(args: argparse.Namespace, io: Io) -> int:
     operator.make_room()
     desk.keep(declared, text, io.clock.wall())
     names = [s.name for s in specs]
-    with operator.holding(names, "restart", Want.UP):
-        operator.pardon(names, window=False)
-        placeless = operator.without_phase(specs)
-        sessions = {s.session for s in specs if s.name not in placeless}  # what cannot start is not stopped
-        panes = [p for s, p in operator.panes().items() if s in sessions]
-        stopped = operator.stop(panes)
-        for proc in stopped.survivors:
-            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
+    placeless = operator.without_phase(specs)  # what cannot be started is not stopped
+    free = [s for s in specs if s.name not in placeless]
+    operator.thaw(names)
+
+    def wish(desired: Desired) -> Desired:
+        wanted = desired.set(names, want=Want.UP, paused=False, frozen=False)
+        return wanted.call(s.name for s in free).pardon(names, window=False, budget=False)
+
+    with operator.lease(names, "restart", wish):
         if args.fresh:
-            for name in (n for n in names if n not in placeless):
-                operator.house.store.remove_text(f"{name}.id")
-        blocked = {s.name for s in specs if s.session in stopped.blocked}
-        free = [s for s in specs if s.name not in blocked and s.name not in placeless]
-        results = operator.start(free, "restart") | placeless
-    results |= {name: Result(Outcome.REFUSED, "its old run is not over") for name in blocked}
+            for spec in free:
+                operator.house.store.remove_text(f"{spec.name}.id")
+        results = up.with_owners(operator, Deputy(operator, free).bring_up()) | placeless
     up.say_overrides(overrides, results, io)
     up.say_conversations(fleet, specs, results, io)
     why = ""

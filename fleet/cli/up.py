@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import __version__, config
 from fleet.cli.common import Fail, Io, seconds, session_of
-from fleet.cli.deputy import observer
 from fleet.cli.desk import desk_of
 from fleet.cli.view import view_in
 from fleet.core.conversation import Talk
-from fleet.core.desired import Want
+from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.result import Result
 from fleet.core.rules.bringup import Left, left_as_it_is, limited_until
@@ -37,6 +36,7 @@ from fleet.core.state import Detail
 from fleet.core.verbs_and_states import Told
 from fleet.core.words import Outcome
 from fleet.journal.heartbeat import is_stale
+from fleet.supervisor.deputy import Deputy, observer
 from fleet.world import descriptors
 from fleet.world.clone import CloneError, make_clone
 from fleet.world.launch import ARGUMENT_CAP
@@ -287,11 +287,34 @@ def _start(
 ) -> dict[str, Result]:
     """Start; an agent without a clone gets a desired state too, so that the watchdog tries again."""
     names = [s.name for s in specs]
-    with operator.holding(names, "up", Want.UP, unpause=not bare):
-        operator.pardon(names, window=False, budget=bare)
-        meant = [s for s in specs if s.name not in homeless and s.name not in left]
-        results = operator.start(meant, "up", bare=bare)
-    return results | {name: Result(Outcome.REFUSED, why) for name, why in homeless.items()}
+    meant = [s for s in specs if s.name not in homeless and s.name not in left]
+    running = operator.live([s.name for s in meant])
+    absent = [s for s in meant if s.name not in running]
+    placeless = operator.without_phase(absent, bare=bare)
+    called = [s for s in absent if s.name not in placeless]
+
+    def wish(desired: Desired) -> Desired:
+        changes = {} if bare else {"paused": False, "frozen": False}
+        wanted = desired.set(names, want=Want.UP, **changes)
+        return wanted.call(s.name for s in called).pardon(names, window=False, budget=bare)
+
+    if not bare:
+        operator.thaw(names)
+    with operator.lease(names, "up", wish):
+        results = with_owners(operator, Deputy(operator, called).bring_up())
+    results |= dict.fromkeys(running, Result(Outcome.EXISTS))
+    return results | placeless | {n: Result(Outcome.REFUSED, why) for n, why in homeless.items()}
+
+
+def with_owners(operator: Operator, results: Mapping[str, Result]) -> dict[str, Result]:
+    """The results, with the owner of each session whose name something else has taken."""
+    refused = {n for n, done in results.items() if done.outcome is Outcome.REFUSED}
+    owners = operator.foreign([s for s in operator.fleet.members if s.name in refused]) if refused else {}
+    said = {
+        n: Result(Outcome.REFUSED, f"a session of this name is not ours: {owner}; it is left alone")
+        for n, owner in owners.items()
+    }
+    return {**results, **said}
 
 
 def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 import fleet as package
 from fleet import config, engine
 from fleet.cli.common import Fail, Io
-from fleet.cli.deputy import observer
 from fleet.cli.fleets import config_path, require_trust
 from fleet.core.words import EventType
 from fleet.journal.locks import WatchdogLock
 from fleet.ports import Held, LockError
+from fleet.supervisor.deputy import observer
 from fleet.supervisor.tick import Supervisor
 from fleet.world import descriptors
 from fleet.world.control import ControlTmux

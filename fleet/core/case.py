@@ -53,6 +53,7 @@ class Wish:
     tries: int = 0  # as in core/desired.py
     resets: int = 0
     run: int = 0
+    by: str = ""  # the verb that looks, if it has called for the run itself
     over: bool = False  # its pause has come to its end, and stands on record still
 
 

@@ -90,6 +90,10 @@ class Desired:
                 new[name] = replace(entry, tries=entry.tries + 1)
         return Desired(self.generation + 1, new, self.amnesty + budget)
 
+    def release(self, hold: Hold) -> Desired:
+        """A new generation without this hold; one that another verb has taken since stays."""
+        return self.set([name for name, entry in self.entries.items() if entry.hold == hold], hold=None)
+
     def call(self, names: Iterable[str]) -> Desired:
         """A new generation in which a new run of each of these is called for."""
         new = dict(self.entries)

@@ -106,7 +106,7 @@ class Store:
         self._held.pop(name, None)
         return None
 
-    def save(self, name: str, data: Document) -> None:
+    def save(self, name: str, data: Document, *, sync: bool = True) -> None:
         """Make `data` the document. The same data again costs a comparison and no write."""
         if name not in self._held:
             self.load(name)  # learn the generation, and set a damaged file aside before taking its place
@@ -120,7 +120,7 @@ class Store:
             self._disk.rename(path, f"{path}.prev")
         else:
             self._disk.make_dir(path.rpartition("/")[0])
-        self._disk.write(path, _encode(name, VERSION, gen, text))
+        self._disk.write(path, _encode(name, VERSION, gen, text), sync=sync)
         self._held[name] = _Held(gen, text)
 
     def remove(self, name: str) -> None:

@@ -6,7 +6,7 @@ What cannot be put on record is not done. What was decided before this process w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,8 @@ class Executor:
     trouble: Trouble
     tick: Callable[[], int]
     by_person: bool = False  # a verb acts, with its caller's environment
+    on_record: bool = True  # False: the disk takes nothing, and what was asked for is done all the same
+    started: dict[str, Result] = field(default_factory=dict)  # by name: what became of the newest start
 
     def carry_out(self, fleet: Fleet, todo: Iterable[Member], now: Moment) -> None:
         """Everything that was decided for these."""
@@ -80,6 +82,9 @@ class Executor:
         if case.leased:  # its memory belongs to the verb that is at work on it
             self.mind.memories[spec.name] = decision.memory
             return True
+        if not self.on_record:
+            self.mind.memories[spec.name] = decision.memory
+            return True
         memory = self._with_tails(spec.name, decision.memory)
         self.mind.memories[spec.name] = memory
         try:
@@ -89,7 +94,7 @@ class Executor:
                 self.house.outbox.settle_withdrawal(spec.name, message_id)
             self._tell(spec.name, decision.notes)
             self._tell_state(spec.name, old, decision)
-            if decision.effects:
+            if decision.effects and not self.by_person:
                 self.board.bundle(self.tick(), spec, case, decision)
         except (OSError, StoreError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -166,7 +171,7 @@ class Executor:
     def _end(self, ends: Sequence[tuple[Member, Signal | Remove]], now: Moment) -> None:
         if not self._in_time(ends, now):
             return
-        results = self.performer.end([act for _, act in ends])
+        results = self.performer.end([act for _, act in ends], thorough=self.by_person, noted=self.on_record)
         for (spec, act), done in zip(ends, results, strict=True):
             self._settle(spec, act, done, now)
 
@@ -187,7 +192,8 @@ class Executor:
         orders = [self._order(spec, act) for spec, act in starts]
         results = self.performer.start(fleet, orders, self._is_wanted)
         for spec, act in starts:
-            self._settle(spec, act, results.get(spec.name, NOT_TRIED), now)
+            self.started[spec.name] = done = results.get(spec.name, NOT_TRIED)
+            self._settle(spec, act, done, now)
             self.records.save(spec.name, spec.session, self.mind.memories[spec.name], now.steady)
 
     def _is_wanted(self, name: str) -> bool:
@@ -211,4 +217,5 @@ class Executor:
             self.house.outbox.save(spec.name, after.memory.outbox, after.ended)
         if after.wake_at is not None:
             self.mind.wakes[spec.name] = after.wake_at
-        self._tell(spec.name, after.notes)
+        if self.on_record:
+            self._tell(spec.name, after.notes)

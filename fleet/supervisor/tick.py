@@ -80,14 +80,18 @@ class Supervisor:
         *,
         govern: Govern | None = None,
         lease: tuple[int, int] | None = None,
+        unwritten: Callable[[Desired], Desired] | None = None,
     ) -> None:
-        """With `lease`, the pid and start of this verb: what it holds is not held against it."""
+        """`lease`: the pid and start of a verb; what it holds is not held against it.
+
+        `unwritten`: a wish that the disk did not take. It is carried out all the same, without a record.
+        """
         self.world = world
         self.config = config
         self.helpers = helpers or Helpers()
         self.count = 0
         self.mind = Mind()
-        self.trouble = Trouble(self._tell_trouble)
+        self.trouble = Trouble(self._tell_trouble, strict=lease is not None and unwritten is None)
         self.last_look: Look | None = None
         self.loop: LoopKeeper | None = None
         self.loop_shown: LoopShown | None = None
@@ -101,6 +105,7 @@ class Supervisor:
         self._faults: dict[str, str] = {}  # by agent: the fault of a rule that was told last
         self._govern_with = govern
         self._lease = lease
+        self._unwritten = unwritten
         self._pulse = Pulse()
         self._resumed = 0
         self._leased: frozenset[str] = frozenset()  # names that verbs held at the last look
@@ -115,7 +120,7 @@ class Supervisor:
         if self.config.fleet is None:
             return self.config.problem or news.reason or "the config is not readable yet"
         self.house = House(self.world, self.config.fleet.log_dir, lambda: self.count, repair=repair)
-        self.records = Records(self.world, self.house)
+        self.records = Records(self.world, self.house, durable=self._lease is None)
         self.senses = Senses(self.world, self.helpers.mail, self._lease)
         self.mind.fleet = self.records.fleet()
         self.ages = Ages(self.world.clock, self.mind.fleet)
@@ -131,14 +136,19 @@ class Supervisor:
             self.trouble,
             lambda: self.count,
             by_person=self._lease is not None,
+            on_record=self._unwritten is None,
         )
         return ""
 
-    def begin(self) -> None:
-        """What one that acts needs: directories, structured sources, the loop."""
+    def begin_work(self) -> None:
+        """What one that acts needs."""
         self._acts = True
         for name in DIRECTORIES:
             self.world.disk.make_dir(self.house.path(name))
+
+    def begin(self) -> None:
+        """What a watchdog needs: structured sources and the loop, too."""
+        self.begin_work()
         self.ears = self.senses.ears = Ears(self.world, self.house, self.helpers.pages)
         if self._govern_with is not None:
             self.ledger = Bookkeeper(self.world, self.house)
@@ -160,6 +170,19 @@ class Supervisor:
         todo = self._decide(fleet, desired, look, now)
         self._act(fleet, todo, look, now)
         self._show(fleet, todo, look, now)
+        return self._rest(fleet, look, now)
+
+    def work(self) -> float:
+        """A deputy's tick. Nothing is shown, and what concerns all agents is left to the watchdog."""
+        fleet, desired, now = self._declare()
+        if self._acts:
+            self.trouble.guard("taking messages in", self._take_in)
+        look = self._look(fleet, desired, now)
+        todo = self._decide(fleet, desired, look, now)
+        self.executor.carry_out(fleet, todo, now)
+        self._reap(look, now)
+        self._pulse.listed = now.steady
+        self.house.events.settle()
         return self._rest(fleet, look, now)
 
     def glance(self) -> Look:
@@ -191,6 +214,8 @@ class Supervisor:
                 self.mind.wakes.clear()
                 self.board.keep_only(s.name for s in fleet.members)
         desired = self.house.desired.load()
+        if self._unwritten is not None:
+            desired = self._unwritten(desired)
         self._recall(fleet, desired)
         return fleet, desired, now
 
@@ -276,15 +301,10 @@ class Supervisor:
 
     def _decide(self, fleet: Fleet, desired: Desired, look: Look, now: Moment) -> list[Member]:
         """The fleet's own memory, the loop, then each agent that is due or has changed; returns those."""
-        before = self.mind.fleet
-        self.mind.fleet = forgiven(before, desired)
-        if not look.blind:
-            self.mind.fleet, notes = with_server(self.mind.fleet, look.server, now)
-            for note in notes:
-                self._record(note.type, "", note.reason)
-        self._fleet_changed = self.mind.fleet is not before
+        if self._lease is None:
+            self._decide_fleet(desired, look, now)
         self._loop_decision = None
-        self.trouble.guard("deciding on the loop", lambda: self._decide_loop(fleet, now))
+        self.trouble.guard("deciding on the loop", lambda: self._decide_loop(fleet))
         due = look.due | self.mind.due(fleet.members, now)
         due = (due | look.changed) - look.again
         todo = [s for s in fleet.members if s.name in due]
@@ -301,7 +321,17 @@ class Supervisor:
                 heals = (*heals, now.steady)
         return todo
 
-    def _decide_loop(self, fleet: Fleet, now: Moment) -> None:
+    def _decide_fleet(self, desired: Desired, look: Look, now: Moment) -> None:
+        """The restarts and the tmux server that all agents share."""
+        before = self.mind.fleet
+        self.mind.fleet = forgiven(before, desired)
+        if not look.blind:
+            self.mind.fleet, notes = with_server(self.mind.fleet, look.server, now)
+            for note in notes:
+                self._record(note.type, "", note.reason)
+        self._fleet_changed = self.mind.fleet is not before
+
+    def _decide_loop(self, fleet: Fleet) -> None:
         """Where the loop stands, for its agents, and what is to be done about it."""
         loop = fleet.loop
         if loop is None:
@@ -313,7 +343,7 @@ class Supervisor:
             return
         if self._loop_seen is None:
             return
-        case = LoopCase(fleet, loop, self.loop.recall(), self._loop_seen, now)
+        case = LoopCase(fleet, loop, self.loop.recall(), self._loop_seen, self.ages.now())
         self._loop_decision = decision = decide_loop(case)
         if decision.shown.orders != self.mind.loop.orders:
             self.mind.wake(a.name for a in fleet.agents if a.is_loop)
@@ -525,7 +555,8 @@ class Supervisor:
 
     def _tell_trouble(self, kind: EventType, reason: str, trace: str) -> None:
         facts: dict[str, Any] = {"trace": trace} if trace else {}
-        self._record(kind, "", reason, **facts)
+        if self._lease is None:  # a verb tells its caller
+            self._record(kind, "", reason, **facts)
 
     def _record(self, kind: EventType, agent: str, reason: str, **facts: Any) -> None:
         if self._acts:

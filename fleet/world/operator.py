@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fleet import engine
 from fleet.core.descriptors import EXTRA, needed
-from fleet.core.desired import Desired, Hold, Want
+from fleet.core.desired import Desired, Hold
 from fleet.core.loop.nouns import LoopShown
 from fleet.core.loop.phases import doubt, place_at, starts_over
-from fleet.core.memory import MadeFor, Run
+from fleet.core.memory import Run
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import NEVER, later
 from fleet.core.outline import WATCHDOG
@@ -28,7 +28,7 @@ from fleet.core.words import Outcome
 from fleet.ports import Allowance, Launch, Server, Target, Unavailable
 from fleet.world.ending import stop_all
 from fleet.world.launch import compose_watchdog, server_env
-from fleet.world.perform import Order, Performer
+from fleet.world.perform import Performer
 from fleet.world.phasebook import PhaseBook
 from fleet.world.real import real_helpers, real_world
 from fleet.world.records import Records
@@ -52,7 +52,6 @@ class Stopped:
     stopped: tuple[str, ...] = ()  # sessions
     survivors: tuple[Proc, ...] = ()
     left: tuple[str, ...] = ()  # sessions that would not go
-    blocked: frozenset[str] = frozenset()  # sessions whose old processes live on: no start there
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +173,17 @@ class Operator:
         return found
 
     def orphans(self) -> dict[str, str]:
-        """Whoever bears our stamp without being declared: name to session."""
-        panes, prefix = self.panes(), self.fleet.session_prefix
+        """What bears this project's stamp without being declared: name to session."""
         declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
-        return {s.removeprefix(prefix): s for s in panes if s not in declared}
+        return {self._name(s): s for s in self.panes() if s not in declared}
+
+    def remains(self) -> dict[str, str]:
+        """Runs on record of sessions that are neither declared nor there: their processes may be."""
+        declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
+        return {self._name(s): s for s in self._runs_on_record() if s not in declared}
+
+    def _name(self, session: str) -> str:
+        return session.removeprefix(self.fleet.session_prefix)
 
     def end_strays(self) -> tuple[int, ...]:
         """End control clients of ours whose watchdog is gone: a tmux server that ends waits for them."""
@@ -190,23 +196,19 @@ class Operator:
     # --- intent -------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def holding(
-        self, names: Sequence[str], why: str, want: Want | None, *, unpause: bool = True
-    ) -> Iterator[None]:
-        """Write the intent, keep the watchdog's hands off while we work, let go in the end."""
-        hold = Hold(*self.table.me(), later(self.world.clock.wall(), HOLD_S), why)
-        changes: dict[str, object] = {"hold": hold}
-        if want is not None:
-            changes["want"] = want
-        if want is Want.UP and unpause:
-            self.thaw(names)
-            changes["paused"] = changes["frozen"] = False
-        self.house.desired.update(lambda d: d.set(names, **changes))
+    def lease(self, names: Sequence[str], why: str, wish: Callable[[Desired], Desired]) -> Iterator[None]:
+        """Write the wish, keep the watchdog away from these while the verb works, let go in the end."""
+        hold = self.hold(why)
+        self.house.desired.update(lambda d: wish(d).set(names, hold=hold))
         try:
             yield
         finally:
-            self.house.desired.update(lambda d: d.set(names, hold=None))
-            self.locks.nudge()  # what we did is to be seen now, not at the next look
+            self.house.desired.update(lambda d: d.release(hold))
+            self.locks.nudge()  # what was done is to be seen now, not at the next look
+
+    def hold(self, why: str) -> Hold:
+        """This verb's hold on an agent."""
+        return Hold(*self.table.me(), later(self.world.clock.wall(), HOLD_S), why)
 
     def pardon(self, names: Sequence[str], *, window: bool = True, budget: bool = False) -> Desired:
         """Have tallies and verdicts forgotten; with `window` limit windows too, with `budget` the fleet's."""
@@ -245,40 +247,19 @@ class Operator:
 
     # --- starting -----------------------------------------------------------------------------------
 
-    def start(self, specs: Sequence[Member], cause: str, *, bare: bool = False) -> dict[str, Result]:
-        """Start what does not run; what runs is left alone."""
-        panes = self.panes()
-        phase, why_none, over = self._phase(panes, bare=bare)
-        orders: list[Order] = []
-        results: dict[str, Result] = {}
-        dead = [p for s in specs if (p := panes.get(s.session)) is not None and p.dead]
-        gone = [self.records.run(s.session) for s in specs if s.session not in panes]
-        self._sweep([*(p.ref.run for p in dead), *(run.id for run in gone if run is not None)])
-        calls = {name: entry.run for name, entry in self.house.desired.load().entries.items()}
-        for spec in specs:
-            pane = panes.get(spec.session)
-            if pane is not None and not pane.dead:
-                results[spec.name] = Result(Outcome.EXISTS)
-                continue
-            loop = spec.is_loop
-            if loop and not phase:
-                results[spec.name] = Result(Outcome.STALE if over else Outcome.REFUSED, why_none)
-                continue
-            afresh = self.records.agent(spec.name, spec.session).afresh
-            ref = pane.ref if pane else None
-            made_for = MadeFor(phase if loop else "", calls.get(spec.name, 0))
-            orders.append(Order(spec, cause, ref, resume=not afresh, made_for=made_for))
-        if phase and any(order.made_for.phase for order in orders):
-            self._open_books(phase)
-        made = self.performer.start(self.fleet, orders, lambda _name: True)
-        return results | self._foreigners_named(made)
+    def without_phase(self, specs: Sequence[Member], *, bare: bool = False) -> dict[str, Result]:
+        """Agents of the loop that no run can be made for now, because it is held or complete: name to why.
 
-    def without_phase(self, specs: Sequence[Member]) -> dict[str, Result]:
-        """Agents of the loop that no start can be for now, because it is held or complete: name to why."""
+        A bare `up` may begin the sequence, or anew.
+        """
         loop = [s.name for s in specs if s.is_loop]
-        phase, why, over = self._phase(self.panes(), bare=False) if loop else ("", "", True)
-        found = Result(Outcome.STALE if over else Outcome.REFUSED, why)
-        return {} if phase else dict.fromkeys(loop, found)
+        if not loop:
+            return {}
+        phase, why, over = self._phase(self.panes(), bare=bare)
+        if phase:
+            self._open_books(phase)
+            return {}
+        return dict.fromkeys(loop, Result(Outcome.STALE if over else Outcome.REFUSED, why))
 
     def foreign(self, specs: Sequence[Member]) -> dict[str, str]:
         """Those whose session's name something else has taken: name to what, and whose it is.
@@ -296,19 +277,6 @@ class Operator:
         who = next((p.name for p in self.table.tree(pid)), "") if pid else ""
         what = f"process {pid} ({who or 'unknown'})" if pid else "a dead pane"
         return f"{what} of the fleet that logs to {os.path.dirname(log)}" if log else what
-
-    def _foreigners_named(self, made: dict[str, Result]) -> dict[str, Result]:
-        """A name that was taken under our hands is another verb's doing, or a stranger's session."""
-        if all(done.outcome is not Outcome.EXISTS for done in made.values()):
-            return made
-        ours = self.live(list(made))
-        taken = [n for n, done in made.items() if done.outcome is Outcome.EXISTS and n not in ours]
-        owners = self.foreign([s for s in self.fleet.members if s.name in taken])
-        whys = {
-            n: f"a session of this name is not ours: {owners.get(n, 'it was not seen')}; it is left alone"
-            for n in taken
-        }
-        return made | {n: Result(Outcome.REFUSED, why) for n, why in whys.items()}
 
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
@@ -376,7 +344,8 @@ class Operator:
         pane = self.panes().get(self.fleet.watchdog_session)
         held = self.end_watchdog()
         if pane is not None:
-            self.stop([pane])
+            self._stop_all([(0 if pane.dead else pane.ref.pid, pane.ref.run)])
+            self.server.remove([pane.ref])
         return held or pane is not None
 
     def end_watchdog(self) -> bool:
@@ -386,19 +355,7 @@ class Operator:
             self._end(Proc(holder.pid, holder.start, 0, 0, WATCHDOG), WATCHDOG_STOP_S)
         return holder is not None
 
-    def stop(self, panes: Sequence[PaneView], *, runs: Sequence[str] = ()) -> Stopped:
-        """Stop these panes' whole process sets, then take the sessions away, then look again."""
-        targets = [(p.ref.pid if not p.dead else 0, p.ref.run) for p in panes] + [(0, run) for run in runs]
-        survivors = self._stop_all(targets) if targets else ()
-        self.server.remove([p.ref for p in panes])
-        names = {p.ref.session for p in panes}
-        left = tuple(sorted(p.ref.session for p in self.listing().panes if p.ref.session in names))
-        survivors = self._outlasting(survivors)
-        held = self.table.sweep(targets) if survivors else {}
-        blocked = {p.ref.session for p, target in zip(panes, targets, strict=False) if held.get(target)}
-        return Stopped(tuple(sorted(names - set(left))), survivors, left, frozenset(blocked))
-
-    def _outlasting(self, procs: Sequence[Proc]) -> tuple[Proc, ...]:
+    def outlasting(self, procs: Sequence[Proc]) -> tuple[Proc, ...]:
         """Those who outlive their terminal too: sudo and its like leave when it is closed."""
         clock = self.world.clock
         deadline = clock.mono() + TERMINAL_S
@@ -434,12 +391,8 @@ class Operator:
         elif server is not None and not others:
             ending = ending if self._end(server, SERVER_STOP_S) else Ending.UNKNOWN
         gone, left = (there, ()) if ending is Ending.ENDED else ((), there)
-        stopped = Stopped(gone, self._outlasting(survivors), left)
+        stopped = Stopped(gone, self.outlasting(survivors), left)
         return Forced(stopped, ending, server.pid if server else 0, others)
-
-    def known_runs(self) -> tuple[str, ...]:
-        """Run ids on record, also those whose session is gone: their processes may not be."""
-        return tuple(run.id for run in self._runs_on_record().values())
 
     def _runs_on_record(self) -> dict[str, Run]:
         """By session."""
@@ -453,11 +406,6 @@ class Operator:
         """A private server that holds nothing any more ends too."""
         with contextlib.suppress(Unavailable):
             self.server.retire()
-
-    def _sweep(self, runs: Sequence[str]) -> None:
-        """What is over may have left processes behind, all the more when its server was lost."""
-        if runs:
-            self._stop_all([(0, run) for run in runs])
 
     def _stop_all(self, targets: Sequence[Target]) -> tuple[Proc, ...]:
         return stop_all(self.table, self.world.clock, targets, grace=SOFT_STOP_S)

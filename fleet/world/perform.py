@@ -311,17 +311,29 @@ class Performer:
         self.world.point(f"{effect}.done")
         return result
 
-    def end(self, actions: Sequence[Signal | Remove]) -> list[Result]:
-        """Signals to runs, and sessions to take away: all causes on record first, with one flush."""
+    def end(
+        self, actions: Sequence[Signal | Remove], *, thorough: bool = False, noted: bool = True
+    ) -> list[Result]:
+        """Signals to runs, and sessions to take away: all causes on record first, with one flush.
+
+        With `thorough`, processes that hand a run on faster than a look takes are met, too.
+        """
         signals = [a for a in actions if isinstance(a, Signal)]
         removals = [a for a in actions if isinstance(a, Remove)]
         done: dict[Signal | Remove, Result] = {}
         if signals:
-            self._begin("signal", [(a.agent, a.run, a.cause) for a in signals])
+            if noted:
+                self._begin("signal", [(a.agent, a.run, a.cause) for a in signals])
             done |= {a: self._signal(a) for a in signals}
+            killed = [(a.pid, a.run) for a in signals if a.signum == signal.SIGKILL]
+            if killed:
+                self.world.processes.chase(killed)
             self.world.point("signal.done")
         if removals:
-            self._begin("remove", [(a.agent, a.ref.run, a.cause) for a in removals])
+            if noted:
+                self._begin("remove", [(a.agent, a.ref.run, a.cause) for a in removals])
+            if thorough:
+                self.world.processes.chase([(0, a.ref.run) for a in removals])
             done |= self._remove(removals)
             self.world.point("remove.done")
         return [done[a] for a in actions]

@@ -25,7 +25,9 @@ _MOVING = frozenset({str(ScreenState.WORKING), str(ScreenState.RETRYING)})
 class Records:
     """Load at start, save what changed, forget nothing."""
 
-    def __init__(self, world: World, house: House) -> None:
+    def __init__(self, world: World, house: House, *, durable: bool = True) -> None:
+        """A verb's memory need not be durable: what it was asked for is a wish on disk, and is done again."""
+        self._durable = durable
         self._world = world
         self._house = house
         self._saved: dict[str, tuple[AgentMemory, tuple[object, ...]]] = {}  # and what of it lasts
@@ -76,7 +78,7 @@ class Records:
         if (saved.limit if saved else None) != memory.limit:
             self._save_limit(session, memory.limit)
         kept = replace(memory, stopping=None, outbox=(), typed=(), said=())
-        self._house.store.save(f"agents/{name}", to_plain(kept))
+        self._house.store.save(f"agents/{name}", to_plain(kept), sync=self._durable)
         self._saved[name], self._saved_at[name] = (memory, lasting), steady
 
     def _save_limit(self, session: str, limit: Limit | None) -> None:

@@ -188,9 +188,10 @@ class Senses:
     def _wish(self, entry: Desire | None, wall: Wall) -> Wish:
         if entry is None:
             return Wish()
-        held = ""
-        if entry.hold is not None and self.is_leased(entry):
-            held = entry.hold.why or f"process {entry.hold.pid}"
+        hold, held = entry.hold, ""
+        mine = hold.why if hold is not None and (hold.pid, hold.start) == self._lease else ""
+        if hold is not None and self.is_leased(entry):
+            held = hold.why or f"process {hold.pid}"
         over = entry.over(wall)
         # a freeze stands until the record says that it was taken back: until then its processes are stopped
         return Wish(
@@ -202,6 +203,7 @@ class Senses:
             entry.tries,
             entry.resets,
             entry.run,
+            mine,
             over,
         )
 

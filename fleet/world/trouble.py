@@ -19,7 +19,9 @@ TRACE_MAX = 4000  # characters of a traceback that go on record
 class Trouble:
     """The degraded mode of the watchdog. `tell` puts a change on record, with a traceback or ""."""
 
-    def __init__(self, tell: Callable[[EventType, str, str], None]) -> None:
+    def __init__(self, tell: Callable[[EventType, str, str], None], *, strict: bool = False) -> None:
+        """`strict`: a step that fails ends the verb, which says why."""
+        self._strict = strict
         self._tell = tell
         self._words: dict[str, str] = {}  # what goes wrong now, by cause
         self._told: set[str] = set()  # causes on record since all was well
@@ -57,6 +59,9 @@ class Trouble:
 
     def guard(self, cause: str, step: Callable[[], object], *, comes_again: bool = True) -> None:
         """One step that fails must not take the others with it. One that comes again ends its own trouble."""
+        if self._strict:
+            step()
+            return
         try:
             step()
         except (OSError, StoreError, Unavailable) as error:

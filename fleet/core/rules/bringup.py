@@ -32,8 +32,9 @@ def bringup(case: Case) -> Verdict | None:
     if now.steady < memory.retry_at:  # the last try failed
         wait = f"next try in {now.ahead(memory.retry_at):.0f} s"
         return Verdict(wait, hold=True, detail=Detail.BACKOFF, wake_at=memory.retry_at)
-    act = Start(case.agent.name, CALLED, planned=True, replace=pane.ref if pane else None)
-    return Verdict(CALLED, action=act, hold=True, detail=Detail.STARTING, wake_at=now.after(0.4))
+    cause = case.seen.wish.by or CALLED
+    act = Start(case.agent.name, cause, planned=True, replace=pane.ref if pane else None)
+    return Verdict(cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now.after(0.4))
 
 
 class Left(StrEnum):
