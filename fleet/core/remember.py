@@ -257,7 +257,7 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemor
         return replace(memory, state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
     how = _how(pane)
     stop = memory.stopping
-    ours = stop.planned if stop else seen.wish.want is not Want.UP or bool(seen.wish.held_by)
+    ours = stop.planned if stop else seen.wish.want is not Want.UP or _was_replaced(case, run)
     ready = memory.ready
     if run != memory.seen_run:  # never seen alive, so never ready, unless that was long ago
         ready = case.now.steady if _began(memory, run, case) > BOOTED_S else NEVER
@@ -277,6 +277,12 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemor
     if flapped:
         events.append(Note(EventType.AGENT_FLAPPED, flapped))
     return memory
+
+
+def _was_replaced(case: Case, run: str) -> bool:
+    """A run older than the newest call was ended to make room for another."""
+    known = case.memory.run
+    return known is not None and known.id == run and known.made_for.call < case.seen.wish.run
 
 
 def _began(memory: AgentMemory, run: str, case: Case) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
 from fleet.core.moment import Wall
@@ -117,7 +117,8 @@ def _count(word: str) -> float:
 
 def _read(text: str, start: int, now: float, zone: str, *, loose: bool = True) -> tuple[float | None, int]:
     """The reading of the first form that fits at `start`; strict readings want more than a bare number."""
-    for form, instant in _FORMS:
+    for pattern, instant in _FORMS:
+        form = _compiled(pattern)
         match = form.match(text, start)
         if match and (loose or "h" not in form.groupindex or match["ap"] or match["m"]):
             value = instant(match, now, zone)
@@ -252,23 +253,25 @@ def place(name: str) -> tzinfo | None:
 _Instant = Callable[[re.Match[str], float, str], float | None]
 
 
-def _form(pattern: str, instant: _Instant) -> tuple[re.Pattern[str], _Instant]:
-    return re.compile(pattern, re.IGNORECASE), instant
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """At first use: most processes never see a banner."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 # Longest first: a time of day inside a date must not be read on its own.
-_FORMS: tuple[tuple[re.Pattern[str], _Instant], ...] = (
-    _form(rf"(?:in|after|within)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
-    _form(rf"{_HEADER}\"?\s*[:=]\s*\"?(?P<seconds>\d{{1,7}}(?:\.\d+)?)(?![\w:.-])", _seconds),
-    _form(rf"{_ISO}{_ZONE}", _iso),
-    _form(r"(?P<epoch>1\d{9}(?:\d{3})?)(?![\w.-])", _epoch),
-    *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}{_AT}{_CLOCK}{_ZONE}", _dated) for day in _DATES),
-    *(_form(rf"{_CLOCK}(?:\s+on|,)\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),
-    _form(rf"{_WEEKDAY}{_AT}{_CLOCK}{_ZONE}", _next),
-    _form(rf"(?P<near>today|tonight|tomorrow){_AT}{_CLOCK}{_ZONE}", _next),
-    _form(rf"{_CLOCK}\s+(?:on\s+)?{_WEEKDAY}{_ZONE}", _next),
-    *(_form(rf"(?:{_WEEKDAY},?\s+)?{day}(?!\w){_ZONE}", _dated) for day in _DATES),
-    _form(rf"{_WEEKDAY}{_ZONE}", _next),
-    _form(rf"(?P<near>tomorrow)\b{_ZONE}", _next),
-    _form(rf"(?:after\s+)?{_CLOCK}{_ZONE}", _next),
+_FORMS: tuple[tuple[str, _Instant], ...] = (
+    (rf"(?:in|after|within)\s+(?:about\s+|~\s*)?{_SPAN}", _relative),
+    (rf"{_HEADER}\"?\s*[:=]\s*\"?(?P<seconds>\d{{1,7}}(?:\.\d+)?)(?![\w:.-])", _seconds),
+    (rf"{_ISO}{_ZONE}", _iso),
+    (r"(?P<epoch>1\d{9}(?:\d{3})?)(?![\w.-])", _epoch),
+    *((rf"(?:{_WEEKDAY},?\s+)?{day}{_AT}{_CLOCK}{_ZONE}", _dated) for day in _DATES),
+    *((rf"{_CLOCK}(?:\s+on|,)\s+(?:{_WEEKDAY},?\s+)?{day}{_ZONE}", _dated) for day in _DATES),
+    (rf"{_WEEKDAY}{_AT}{_CLOCK}{_ZONE}", _next),
+    (rf"(?P<near>today|tonight|tomorrow){_AT}{_CLOCK}{_ZONE}", _next),
+    (rf"{_CLOCK}\s+(?:on\s+)?{_WEEKDAY}{_ZONE}", _next),
+    *((rf"(?:{_WEEKDAY},?\s+)?{day}(?!\w){_ZONE}", _dated) for day in _DATES),
+    (rf"{_WEEKDAY}{_ZONE}", _next),
+    (rf"(?P<near>tomorrow)\b{_ZONE}", _next),
+    (rf"(?:after\s+)?{_CLOCK}{_ZONE}", _next),
 )

@@ -107,7 +107,10 @@ class Store:
         return None
 
     def save(self, name: str, data: Document, *, sync: bool = True) -> None:
-        """Make `data` the document. The same data again costs a comparison and no write."""
+        """Make `data` the document. The same data again costs a comparison and no write.
+
+        Without `sync` it is only atomic, and the last one that was durable stays beside it.
+        """
         if name not in self._held:
             self.load(name)  # learn the generation, and set a damaged file aside before taking its place
         held = self._held.get(name)
@@ -116,10 +119,10 @@ class Store:
             return
         path = self.path(name)
         gen = held.gen + 1 if held is not None else 1
-        if self._disk.stat(path) is not None:
-            self._disk.rename(path, f"{path}.prev")
-        else:
+        if self._disk.stat(path) is None:
             self._disk.make_dir(path.rpartition("/")[0])
+        elif sync:
+            self._disk.rename(path, f"{path}.prev")
         self._disk.write(path, _encode(name, VERSION, gen, text), sync=sync)
         self._held[name] = _Held(gen, text)
 

@@ -55,6 +55,7 @@ class Executor:
     tick: Callable[[], int]
     by_person: bool = False  # a verb acts, with its caller's environment
     on_record: bool = True  # False: the disk takes nothing, and what was asked for is done all the same
+    _unsaved: dict[str, Member] = field(default_factory=dict)
     started: dict[str, Result] = field(default_factory=dict)  # by name: what became of the newest start
 
     def carry_out(self, fleet: Fleet, todo: Iterable[Member], now: Moment) -> None:
@@ -89,19 +90,33 @@ class Executor:
         self.mind.memories[spec.name] = memory
         try:
             self.house.outbox.save(spec.name, memory.outbox, (m for _, m in decision.messages))
-            self.records.save(spec.name, spec.session, memory, now.steady)
+            self._save(spec, now)
             for message_id in case.seen.unwanted:
                 self.house.outbox.settle_withdrawal(spec.name, message_id)
             self._tell(spec.name, decision.notes)
-            self._tell_state(spec.name, old, decision)
-            if decision.effects and not self.by_person:
-                self.board.bundle(self.tick(), spec, case, decision)
+            if not self.by_person:  # the watchdog tells what it sees of a verb's work
+                self._tell_state(spec.name, old, decision)
+                if decision.effects:
+                    self.board.bundle(self.tick(), spec, case, decision)
         except (OSError, StoreError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             self.trouble.degrade("state cannot be written", why)
             self._take_back(spec)
             return False
         return True
+
+    def _save(self, member: Member, now: Moment) -> None:
+        """Memory, at once; that of a verb once it is done, for one that is killed leaves its wish on disk."""
+        if self.by_person:
+            self._unsaved[member.name] = member
+        else:
+            self.records.save(member.name, member.session, self.mind.memories[member.name], now.steady)
+
+    def finish(self, now: Moment) -> None:
+        """A verb is done: its memory is the watchdog's from here on."""
+        while self._unsaved:
+            name, member = self._unsaved.popitem()
+            self.records.save(name, member.session, self.mind.memories[name], now.steady)
 
     def _tell(self, agent: str, notes: Iterable[Note]) -> None:
         for note in notes:
@@ -194,7 +209,7 @@ class Executor:
         for spec, act in starts:
             self.started[spec.name] = done = results.get(spec.name, NOT_TRIED)
             self._settle(spec, act, done, now)
-            self.records.save(spec.name, spec.session, self.mind.memories[spec.name], now.steady)
+            self._save(spec, now)
 
     def _is_wanted(self, name: str) -> bool:
         return self.house.desired.load().wants_up(name)

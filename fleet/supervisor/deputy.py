@@ -59,6 +59,7 @@ class Deputy:
         """`unwritten`: the wish that the disk did not take. Then nothing that is done is put on record."""
         self._operator = operator
         self._subjects = subjects
+        self._unwritten = unwritten
         fleet = replace(operator.fleet, members=tuple(subjects))
         self._supervisor = _opened(
             Supervisor(operator.world, Settled(fleet), lease=operator.table.me(), unwritten=unwritten),
@@ -79,6 +80,7 @@ class Deputy:
 
         if self._subjects:
             self._follow(over, START_S)
+            self._supervisor.finish()
         for member in self._subjects:
             results.setdefault(member.name, Result(Outcome.REFUSED, self._why(member)))
         return results
@@ -92,6 +94,8 @@ class Deputy:
         sessions = {s.session for s in self._subjects if s.session in panes}
         others = operator.table.beyond(targets)  # not ours to end; some leave with their terminal
         self._follow(self._all_gone, STOP_S)
+        if self._unwritten is None:
+            self._supervisor.finish()
         left = frozenset(p.ref.session for p in operator.listing().panes) & sessions
         ours = {p for procs in operator.table.sweep(targets).values() for p in procs}
         survivors: tuple[Proc, ...] = (*sorted(ours, key=lambda p: p.pid), *operator.outlasting(others))

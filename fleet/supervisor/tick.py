@@ -185,6 +185,10 @@ class Supervisor:
         self.house.events.settle()
         return self._rest(fleet, look, now)
 
+    def finish(self) -> None:
+        """A deputy has done its work."""
+        self.executor.finish(self.ages.now())
+
     def glance(self) -> Look:
         """Look and decide. Nothing is kept or done; what would be is in `mind.decided`."""
         fleet, desired, now = self._declare()

@@ -324,7 +324,7 @@ class Performer:
         if signals:
             if noted:
                 self._begin("signal", [(a.agent, a.run, a.cause) for a in signals])
-            done |= {a: self._signal(a) for a in signals}
+            done |= self._signal(signals)
             killed = [(a.pid, a.run) for a in signals if a.signum == signal.SIGKILL]
             if killed:
                 self.world.processes.chase(killed)
@@ -343,13 +343,15 @@ class Performer:
         self.house.events.begin([Begun(effect, agent, run, cause) for agent, run, cause in said])
         self.world.point(effect)
 
-    def _signal(self, action: Signal) -> Result:
+    def _signal(self, actions: Sequence[Signal]) -> dict[Signal | Remove, Result]:
         table = self.world.processes
         try:
-            table.signal(table.members(action.pid, action.run), action.signum)
+            found = table.sweep([(a.pid, a.run) for a in actions])
+            for action in actions:
+                table.signal(found[action.pid, action.run], action.signum)
         except Unavailable as error:
-            return Result(Outcome.UNKNOWN, str(error))
-        return Result(Outcome.DONE)
+            return dict.fromkeys(actions, Result(Outcome.UNKNOWN, str(error)))
+        return dict.fromkeys(actions, Result(Outcome.DONE))
 
     def _remove(self, actions: Sequence[Remove]) -> dict[Signal | Remove, Result]:
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fleet.backends.screen import ending, read
 from fleet.backends.sources import reports
 from fleet.core.case import AgentSeen, ProcView, Wish
-from fleet.core.desired import Desire, Desired
+from fleet.core.desired import Desire, Desired, Want
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, FleetMemory, Limit
 from fleet.core.model import Backend, Fleet, Member
@@ -136,7 +136,8 @@ class Senses:
         self._world.processes.begin_look()
         by_session = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
-        captured = self._capture(specs, by_session, memories, due, now)
+        shown = [s for s in specs if not _is_unwanted(desired.entries.get(s.name))]
+        captured = self._capture(shown, by_session, memories, due, now)
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
         found, changed = {}, set()
         for spec in specs:
@@ -289,7 +290,7 @@ class Senses:
                              wish=wish, last_words=words, ending=said, server_lost=lost)  # fmt: skip
         eye = self._eye(spec, pane)
         eye.swept = ""
-        if not spec.has_screen:
+        if not spec.has_screen or wish.want is Want.DOWN:  # what is taken down is not read any more
             left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
             return AgentSeen(pane=pane, survivors=left, wish=wish)
         backend = fleet.backend_of(spec)
@@ -459,6 +460,10 @@ def _by_session(
         if pane is not None:
             found[spec.session] = pane
     return found
+
+
+def _is_unwanted(entry: Desire | None) -> bool:
+    return entry is not None and entry.want is Want.DOWN
 
 
 def _still(

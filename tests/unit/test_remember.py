@@ -174,9 +174,7 @@ STOP = Stopping("because", planned=True, ref=PANE.ref, run="run1", pid=100)
     [
         pytest.param(replace(READY, stopping=STOP), seen(pane=dead(None, 15)), id="our-own-stop"),
         pytest.param(READY, seen(pane=dead(), wish=Wish(Want.DOWN)), id="taken-down"),
-        pytest.param(
-            READY, seen(pane=dead(), wish=Wish(Want.UP, held_by="restart")), id="a-verb-restarts-it"
-        ),
+        pytest.param(READY, seen(pane=dead(), wish=Wish(Want.UP, run=1)), id="a-newer-run-was-called-for"),
     ],
 )
 def test_our_own_stops_are_never_counted(memory, look):
