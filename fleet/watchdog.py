@@ -182,7 +182,10 @@ class Watchdog:
         if self.observe:
             self.mind.memories.update((s.name, self.mind.judged[s.name].memory) for s in todo)
         else:
+            counted = self.mind.fleet.heals
             self.deeds.do_all(fleet, todo, now)
+            if self.mind.fleet.heals != counted:  # a watchdog that is killed now must not forget them
+                self.trouble.guard("keeping the fleet's record", lambda: self._save_fleet(now))
         self._pulse.listed = now.steady
         if heavy:
             self._pulse.heavy = now.steady

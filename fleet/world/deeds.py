@@ -220,10 +220,8 @@ class Deeds:
             )
             if not action.planned:
                 memory = replace(memory, heals=memory.heals + 1)
-                self.mind.fleet = replace(
-                    self.mind.fleet,
-                    heals=(*(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S), now.steady),
-                )
+                lately = (t for t in self.mind.fleet.heals if now.since(t) < HOUR_S)
+                self.mind.fleet = replace(self.mind.fleet, heals=(*lately, self.ages.now().steady))
                 self._record(EventType.AGENT_HEALED, spec.name, action.cause)
         elif done.outcome is Outcome.IMPOSSIBLE:
             memory = replace(
