@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from tests.deadlines import patience
 from tests.tmux.project import Project, until
 
 MOODY = Path(__file__).with_name("moody.sh")
@@ -135,7 +136,7 @@ def _change(project: Project, rng: Random, pids: dict[str, int], beats: Beats, l
     path = project.log_dir / "events.jsonl"
     size, began = path.stat().st_size, beats.look()
     os.kill(pids[name], signal.SIGUSR1)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patience(60)
     while time.monotonic() < deadline:
         looks = beats.look() - began
         with path.open("rb") as file:
