@@ -51,7 +51,7 @@ class Load:
             found.append(f"memory grew from {self.memory_kb[0]} to {self.memory_kb[-1]} kB")
         if self.descriptors[-1] > self.descriptors[0] + DESCRIPTORS:
             found.append(f"descriptors grew from {self.descriptors[0]} to {self.descriptors[-1]}")
-        if self.down_s > DOWN_S * max(1.0, self.agents / 100):
+        if self.down_s > patience(DOWN_S) * max(1.0, self.agents / 100):
             found.append(f"`down` took {self.down_s:.0f} s")
         return found
 
