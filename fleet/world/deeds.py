@@ -171,7 +171,7 @@ class Deeds:
             message = next((m for m in self.mind.memories[spec.name].outbox if m.id == action.message), None)
         done = self.performer.act(action, message)
         self.senses.forget(spec.session)
-        if message is not None and isinstance(action, Paste) and done.outcome in MAYBE_DONE:
+        if message is not None and isinstance(action, Paste) and done.ok:  # in doubt the screen tells
             pasted = replace(message, pasted=True)
             self.mind.memories[spec.name] = advance(self.mind.memories[spec.name], pasted)
         if done.ok:

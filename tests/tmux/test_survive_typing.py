@@ -106,6 +106,27 @@ def test_what_a_person_adds_to_our_words_is_not_submitted_for_them(make):
             assert "our words and mine" in screen(p, "one")
 
 
+@pytest.mark.parametrize("point", ["paste.begun", "press.begun"])
+def test_words_are_said_once_although_tmux_did_not_answer_in_time(make, point):
+    """I11: whether it happened is unknown then, and only the screen tells."""
+    p = make()
+    p.write(scripted(p, "one"))
+    p.agents("up", "one")
+    server = int(p.tmux("display-message", "-p", "#{pid}"))
+    with gated(p, point) as gate:
+        ours = send(p, "one", "our words")
+        until(lambda: Path(f"{gate}.reached").exists())
+        os.kill(server, signal.SIGSTOP)
+        try:
+            gate.touch()
+            until(lambda: p.events("action.failed", "one"))
+        finally:
+            os.kill(server, signal.SIGCONT)
+        said = ours.communicate(timeout=patience(90))[0]
+        assert ours.returncode == 0, said
+        assert messages(p, "one") == ["our words"]
+
+
 # A shell that remembers what it was given: not one byte may arrive.
 SHELL = """#!/bin/sh
 stty -echo -icanon min 1
