@@ -33,9 +33,15 @@ def pytest_unconfigure(config):
     shutil.rmtree(config.aotest_home, ignore_errors=True)
 
 
+def _running(name: str) -> None:
+    if (folder := os.environ.get("AOTEST_RUNNING")) and os.path.isdir(folder):
+        with open(os.path.join(folder, str(os.getpid())), "w", encoding="utf-8") as file:
+            file.write(name)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """A test that hangs fails by its name, and the run goes on."""
+    """A test that hangs fails by its name, and the run goes on. Where all hangs, the name lies in a file."""
     limit = int(deadlines.patience(deadlines.LONGEST_S))
 
     def late(_signum, _frame):
@@ -43,9 +49,11 @@ def pytest_runtest_protocol(item):
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(limit)
+    _running(item.nodeid)
     try:
         return (yield)
     finally:
+        _running("")
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
 

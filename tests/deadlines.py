@@ -1,8 +1,9 @@
-"""How long a test waits for what must come: its own number, times how slow this machine is today.
+"""How long a test waits for what must come: its own number, times how slow this machine is now.
 
-Every wait ends with its condition, so a long deadline costs nothing while things work. The slowness is
-measured once, before the first test, by what tests do most: start a Python. It travels to the workers in the
-environment; workers that share a core make it slower again.
+Every wait ends with its condition, so a long deadline costs nothing while things work. Two things tell the
+slowness, and the greater one counts. It is measured before the first test, by what tests do most: start a
+Python. It travels to the workers in the environment; workers that share a core make it slower again. Others
+may begin to work on this machine later: how many processes stand in line for a core is asked at each wait.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def slowness(took: float) -> float:
 
 def patience(seconds: float) -> float:
     """The deadline for something that takes at most so long on a quiet machine."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    crowd = max(1.0, workers / (os.cpu_count() or 1))
-    return seconds * min(MOST, float(os.environ.get(NAME, "1")) * crowd)
+    cores = os.cpu_count() or 1
+    crowd = max(1.0, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) / cores)
+    line = os.getloadavg()[0] / cores
+    return seconds * min(MOST, max(float(os.environ.get(NAME, "1")) * crowd, line))

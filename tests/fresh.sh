@@ -39,15 +39,29 @@ mirror=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed -nE 's/^URIs: *
 [ -z "$(git status --porcelain)" ] || echo "fresh: what is not committed is not tested" >&2
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/aotest-fresh-XXXXXX") || exit 2
+jobs=()
 inner=  # the process that holds a machine's namespaces
 pids=()
 tidy() {
   local code=$? pid
   trap - EXIT INT TERM HUP
+  [ "$code" != 143 ] || unfinished
   for pid in "${pids[@]:-}"; do [ -z "$pid" ] || kill "$pid" 2>/dev/null; done
   for pid in "${pids[@]:-}"; do [ -z "$pid" ] || wait "$pid" 2>/dev/null; done
   gone "$work"
   exit "$code"
+}
+unfinished() {  # what each machine was doing when this was ended from outside
+  local n file
+  for n in "${!jobs[@]}"; do
+    [ -n "${pids[$n]}" ] || continue
+    printf '\n== %s was still running; the end of its log:\n' "${jobs[$n]}"
+    tail -n 5 "$work/${jobs[$n]}.log"
+    for file in "$work/${jobs[$n]}"/tmp/aotest-*/running/*; do
+      [ ! -s "$file" ] || printf '\nit was still running: %s' "$(cat "$file")"
+    done
+    echo
+  done
 }
 gone() {  # what was killed may be on its way out still, and write: again, until nothing is left
   local tries
@@ -204,7 +218,6 @@ main() {
   exec 9>"$cache/lock"
   begun=$SECONDS
   failed=()
-  jobs=()
   turn=user
   for suite in "${suites[@]}"; do
     base "$suite"
@@ -230,7 +243,7 @@ main() {
     pids[n]=
     if [ "$code" = 0 ]; then
       printf '\n== %s: ok (%s)\n' "$job" "$(cat "$work/$job.versions")"
-      grep -E '^(-- [a-z]+ (root|user): |==== |passed only |smoke: | +apt-get )' "$work/$job.log"
+      grep -E '^(-- [a-z]+ (root|user): |==== |smoke: | +apt-get )' "$work/$job.log"
     else
       printf '\n== %s: FAILED (%s)\n' "$job" "$(cat "$work/$job.versions" 2>/dev/null)"
       tail -n 150 "$work/$job.log"

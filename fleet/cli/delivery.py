@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from fleet.cli.view import view_in
 from fleet.core.memory import Message
-from fleet.core.words import FINAL
+from fleet.core.words import FINAL, MessageState
 from fleet.ports import Held
 from fleet.supervisor.deputy import stand_in
 from fleet.supervisor.tick import Supervisor
 from fleet.world.operator import Operator
 
+DECIDED = FINAL - {MessageState.WITHDRAWN}
 POLL_S = (0.05, 0.5)  # often at first; a wait of minutes need not look twenty times a second
 
 
 def await_receipts(operator: Operator, sent: Mapping[str, Message], timeout: float) -> dict[str, Message]:
-    """Agent to its message, as far as it got. One that came to no end in time is taken back."""
+    """Agent to its message, as far as it got. One that is late is taken back, with why it had waited."""
     outbox, clock = operator.house.outbox, operator.world.clock
     deadline = clock.mono() + timeout
     found: dict[str, Message] = {}
@@ -32,12 +34,16 @@ def await_receipts(operator: Operator, sent: Mapping[str, Message], timeout: flo
             if clock.mono() >= deadline:
                 break
         late = {name: message for name, message in sent.items() if name not in found}
+        why = {name: why_waiting(operator, name) for name in late}  # once it is taken back nothing waits
         for name, message in late.items():
             outbox.withdraw(name, message.id)
         if late:
             step.asked()
             step.wait()
-        return found | {name: outbox.read(name, message.id) or message for name, message in late.items()}
+        for name, message in late.items():
+            now = outbox.read(name, message.id) or message
+            found[name] = now if now.status in DECIDED else replace(now, why=why[name])
+        return found
     finally:
         step.close()
 
@@ -82,5 +88,5 @@ def why_waiting(operator: Operator, name: str) -> str:
     view = view_in(operator.world.disk, operator.house.state_dir) or {}
     for shown in view.get("agents", ()):
         if shown.get("name") == name:
-            return f"; it is {shown.get('detail', '')}: {shown.get('reason', '')}"
+            return f"it is {shown.get('detail', '')}: {shown.get('reason', '')}"
     return ""

@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from fleet.cli.common import Fail, Io, seconds, session_of
-from fleet.cli.delivery import await_receipts, why_waiting
+from fleet.cli.delivery import await_receipts
 from fleet.cli.desk import desk_of
 from fleet.core.memory import Message
 from fleet.core.model import Fleet
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         operator.locks.nudge()
     elif waiting:
         sent |= await_receipts(operator, waiting, args.timeout)
-    receipts = {n: _receipt(operator, n, m, args) for n, m in (down | sent).items()}
+    receipts = {n: _receipt(n, m, args) for n, m in (down | sent).items()}
     return _report({n: receipts[n] for n in texts}, io, args)
 
 
@@ -101,13 +101,13 @@ def _down(name: str) -> Message:
     return Message("", MessageKind.SEND, status=MessageState.FAILED, why=why)
 
 
-def _receipt(operator: Operator, name: str, message: Message, args: argparse.Namespace) -> dict[str, Any]:
+def _receipt(name: str, message: Message, args: argparse.Namespace) -> dict[str, Any]:
     fine = message.status is MessageState.CONFIRMED
     text = message.why
     if args.later and message.status is MessageState.QUEUED:
         fine, text = True, f"agents.py messages {name} shows what becomes of it"
     elif message.status not in FINAL or message.status is MessageState.WITHDRAWN:
-        text = f"not done within {args.timeout:.0f} s{why_waiting(operator, name)}"
+        text = "; ".join(filter(None, (f"not done within {args.timeout:.0f} s", message.why)))
     return {"ok": fine, "id": message.id, "state": str(message.status), "text": text}
 
 

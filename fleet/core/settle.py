@@ -1,6 +1,6 @@
 """What an agent's memory is after an effect was tried, and after one that could not be put on record.
 
-The outcome is a closed word. UNKNOWN counts as DONE: what may have been typed is never typed again.
+The outcome is a closed word. What may have been typed goes no step back: the screen tells whether it arrived.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _after_typing(memory: AgentMemory, effect: Paste | Press | Post, done: Resul
     notes = _failure(effect, done)
     if message is None:
         return Aftermath(memory, notes)
-    if done.outcome in MAYBE_DONE:
-        typed = replace(message, pasted=True) if isinstance(effect, Paste) else message
-        return Aftermath(advance(memory, typed), notes)
+    if done.outcome in MAYBE_DONE:  # in doubt the screen tells whether a paste arrived
+        sure = isinstance(effect, Paste) and done.ok
+        return Aftermath(advance(memory, replace(message, pasted=True)) if sure else memory, notes)
     # it was certainly not done: a step back, or out of the queue when it never can be
     back = replace(message, status=MessageState.QUEUED, run="", posted=False, why=done.why)
     if isinstance(effect, Press):

@@ -227,7 +227,7 @@ class Executor:
         self.mind.memories[spec.name] = after.memory
         self.senses.forget(spec.session)
         if after.healed:
-            self.mind.fleet = after_heal(self.mind.fleet, now)
+            self.mind.fleet = after_heal(self.mind.fleet, self.ages.now())
         if after.ended:
             self.house.outbox.save(spec.name, after.memory.outbox, after.ended)
         if after.wake_at is not None:

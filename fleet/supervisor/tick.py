@@ -422,7 +422,10 @@ class Supervisor:
         guard = self.trouble.guard
         if self._fleet_changed:
             guard("keeping the fleet's record", lambda: self._save_fleet(now))
+        heals = self.mind.fleet.heals
         self.executor.carry_out(fleet, todo, now)
+        if self.mind.fleet.heals != heals:  # a watchdog that is killed now must not forget them
+            guard("keeping the fleet's record", lambda: self._save_fleet(now))
         guard("governing the loop", lambda: self._govern(fleet))
         guard("keeping logs", lambda: self._keep_logs(fleet, look))
         guard("counting tokens", lambda: self._count_tokens(fleet, now))

@@ -430,6 +430,7 @@ class Performer:
         """The agent may have left its pane to a shell since it was seen: then nothing is typed."""
         if not action.expects:
             return ""
+        self.world.processes.begin_look()  # the look's own reading is of before
         tree = self.world.processes.tree(action.ref.pid)
         there = any(action.expects in {p.name, p.exe} for p in tree)
         return "" if there else f"{action.expects} is not in the pane any more"

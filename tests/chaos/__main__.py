@@ -24,6 +24,7 @@ from typing import Any
 from tests.chaos.arena import NAMES, Arena
 from tests.chaos.checker import check
 from tests.chaos.nemesis import Nemesis
+from tests.deadlines import patience
 
 CRON_S = 4.0  # how often `ensure` is called, as cron would
 PEACE_S = 120.0
@@ -53,7 +54,7 @@ def peace(arena: Arena, nemesis: Nemesis) -> dict[str, Any]:
     arena.verb("unpause", *NAMES, names=NAMES).result()
     arena.verb("reset", *NAMES, names=NAMES).result()
     began, converged, facts = time.monotonic(), None, {}
-    while converged is None and time.monotonic() - began < PEACE_S:
+    while converged is None and time.monotonic() - began < patience(PEACE_S):
         facts = json.loads(arena.project.agents("status", "--json", code=None).partition("\n{")[0] or "{}")
         rows = [*facts.get("agents", ()), *facts.get("services", ())]
         well = rows and all(r["state"] == "RUNNING" for r in rows) and not facts["problems"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.checker import Story, unfold
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project
 
 HERE = Path(__file__).parent
@@ -157,12 +158,12 @@ class Arena:
         """End the observer, in order."""
         if self._observer is not None and self._observer.stdin is not None:
             self._observer.stdin.close()
-            self._observer.wait(30)
+            self._observer.wait(patience(30))
 
     def wait_for_verbs(self) -> None:
         """All of them, each within its own time."""
         for future in self._running:
-            future.result(120)
+            future.result(patience(120))
 
     # --- telling ------------------------------------------------------------------------------------
 

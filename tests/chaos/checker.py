@@ -61,6 +61,12 @@ def _touching(story: Story, name: str, began: float, ended: float, kinds: Iterab
     return any(v["began"] <= ended and v["ended"] >= began for v in meant)
 
 
+def _fleet_is_pardoned(story: Story, began: float, ended: float) -> bool:
+    """Did a bare `up` give the whole fleet a fresh budget in that time?"""
+    bare = (v for v in story.verbs if v["verb"] == "up" and not v["names"])
+    return any(v["began"] <= ended and v["ended"] >= began for v in bare)
+
+
 # --- at every instant ---------------------------------------------------------------------------------
 
 
@@ -162,9 +168,12 @@ def restarts_are_bounded(story: Story) -> Found:
             mine = [t for t in mine if event["ts"] - t < WINDOW_S] + [event["ts"]]
             if len(mine) > STARTS_MAX:
                 yield f"I21: {name} was healed {len(mine)} times in a quarter of an hour"
-    calm = [e["ts"] for e in heals if not any(0 <= e["ts"] - t < SERVER_S for t in lost)]
-    for n, at in enumerate(calm):
-        if sum(at - t < 60 for t in calm[: n + 1]) > FLEET_MINUTE:
+    calm: list[float] = []
+    for at in (e["ts"] for e in heals if not any(0 <= e["ts"] - t < SERVER_S for t in lost)):
+        if calm and _fleet_is_pardoned(story, calm[-1], at):
+            calm.clear()
+        calm = [t for t in calm if at - t < 60] + [at]
+        if len(calm) > FLEET_MINUTE:
             yield f"I21: more than {FLEET_MINUTE} heals within a minute at {at:.1f}"
 
 

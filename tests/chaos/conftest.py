@@ -11,5 +11,5 @@ def pytest_configure():
 
 
 def pytest_report_header():
-    minutes = os.environ.get("CHAOS_MINUTES", "3")
+    minutes = os.environ.get("CHAOS_MINUTES", "2")
     return f"storm: python -m tests.chaos --minutes {minutes} --seed {os.environ['CHAOS_SEED']}"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from tests.deadlines import patience
 from tests.tmux.project import Project, until
 
 MOODY = Path(__file__).with_name("moody.sh")
@@ -50,7 +51,7 @@ class Load:
             found.append(f"memory grew from {self.memory_kb[0]} to {self.memory_kb[-1]} kB")
         if self.descriptors[-1] > self.descriptors[0] + DESCRIPTORS:
             found.append(f"descriptors grew from {self.descriptors[0]} to {self.descriptors[-1]}")
-        if self.down_s > DOWN_S * max(1.0, self.agents / 100):
+        if self.down_s > patience(DOWN_S) * max(1.0, self.agents / 100):
             found.append(f"`down` took {self.down_s:.0f} s")
         return found
 
@@ -135,7 +136,7 @@ def _change(project: Project, rng: Random, pids: dict[str, int], beats: Beats, l
     path = project.log_dir / "events.jsonl"
     size, began = path.stat().st_size, beats.look()
     os.kill(pids[name], signal.SIGUSR1)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patience(60)
     while time.monotonic() < deadline:
         looks = beats.look() - began
         with path.open("rb") as file:

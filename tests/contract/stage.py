@@ -34,8 +34,9 @@ def tmuxes() -> dict[str, str]:
     listed = [path for path in os.environ.get("AO_TMUX", "").split(os.pathsep) if path]
     found = {}
     for path in filter(None, (*listed, shutil.which("tmux"))):
-        said = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=20, check=True).stdout
-        found.setdefault(said.split()[-1], os.path.abspath(path))
+        asked = [path, "-V"]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=patience(20), check=True)
+        found.setdefault(said.stdout.split()[-1], os.path.abspath(path))
     return found
 
 
@@ -224,7 +225,7 @@ class RealStage:
             env=env,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=patience(20),
             check=False,
             stdin=subprocess.DEVNULL,
         )

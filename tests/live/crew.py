@@ -15,6 +15,8 @@ from typing import Any, Self
 from rig import Home, installed
 from server import Server
 
+from tests.deadlines import patience
+
 ENGINE = Path(__file__).resolve().parents[2] / "agents.py"
 AGENT = """
 [defaults]
@@ -105,7 +107,7 @@ class Crew:
         return max(rows, key=len, default=[])
 
     def until(self, true: Callable[[], object], what: str, timeout: float = 90.0) -> None:
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patience(timeout)
         while not true():
             if time.monotonic() > end:
                 told = "\n".join(f"{e['type']} {e['reason']}" for e in self.events()[-25:])

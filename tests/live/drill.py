@@ -25,6 +25,7 @@ from fleet.backends import profiles  # noqa: E402
 from fleet.backends.screen import read  # noqa: E402
 from fleet.backends.selftest import Trial  # noqa: E402
 from fleet.core.seen import Reading  # noqa: E402
+from tests.deadlines import patience  # noqa: E402
 
 START_S = 90.0  # opencode takes its time, and longer still on a busy machine
 TURN_S = 60.0
@@ -141,7 +142,7 @@ class Drill:
 
     def becomes(self, pane: str, true: Callable[[Reading], object], timeout: float = TURN_S) -> bool:
         """Does a look within this time satisfy?"""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patience(timeout)
         while True:
             reading = self.reading(pane)
             self.seen = f"{reading.state} ({reading.pattern or 'nothing matched'})"
@@ -214,7 +215,7 @@ class Drill:
         )
 
     def waits_for(self, true: Callable[[], bool], timeout: float = TURN_S) -> bool:
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patience(timeout)
         while not true():
             if time.monotonic() > end:
                 return False

@@ -17,6 +17,8 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 
+from tests.deadlines import patience
+
 Json = dict[str, object]
 
 # The releases the profiles are proved against.
@@ -50,7 +52,7 @@ def installed(cli: str) -> str:
         if os.path.exists(os.path.join(prefix, "whole")):
             return binary
         command = [npm, "install", "--no-audit", "--no-fund", "--prefix", prefix, f"{package}@{version}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience(900), check=False)
         if done.returncode or not os.path.exists(binary):
             shutil.rmtree(prefix, ignore_errors=True)
             return f"no {package}@{version}: {(done.stderr.strip().splitlines() or ['npm failed'])[-1]}"
@@ -105,7 +107,7 @@ class Home:
     def close(self) -> None:
         """End what outlives its pane. Codex leaves daemons behind; whoever has this HOME is ours."""
         for signum in (signal.SIGTERM, signal.SIGKILL):
-            end = time.monotonic() + 3.0
+            end = time.monotonic() + patience(3.0)
             while (left := self.inhabitants()) and time.monotonic() < end:
                 for pid in left:
                     with contextlib.suppress(OSError):
@@ -187,7 +189,7 @@ class Panes:
         self, name: str, true: Callable[[str], object], timeout: float = 30.0, poll: float = 0.2
     ) -> str:
         """The first screen for which this holds; the last one seen, in the error, when none did."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + patience(timeout)
         while True:
             screen = self.screen(name)
             if true(screen):

@@ -17,14 +17,14 @@ from rig import Home, installed
 from server import Server
 
 from fleet.world.loopback import free_port
+from tests.deadlines import patience
 
 TESTS = Path(__file__).resolve().parents[1]
 
 
 def smoke(cli: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(TESTS / f"smoke_{cli}.sh")], env=env, capture_output=True, text=True, timeout=240, check=False
-    )
+    script, limit = [str(TESTS / f"smoke_{cli}.sh")], patience(240)
+    return subprocess.run(script, env=env, capture_output=True, text=True, timeout=limit, check=False)
 
 
 @pytest.mark.parametrize("cli", WAYS)

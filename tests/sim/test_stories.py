@@ -673,3 +673,14 @@ def test_a_crash_loop_is_slowed_down_and_forgiven_by_a_reset():  # I21
     sim.machine.temper.boot_death = 1.0
     told(sim)
     assert 10 < lives(sim) < 60
+
+
+@pytest.mark.parametrize("after", [0.6, 1.0, 3.0, 10.0])
+def test_a_watchdog_that_is_killed_after_its_heals_has_them_on_record(after):  # I21
+    names = [f"a{number}" for number in range(14)]
+    sim = story(*(Declared(name, watch="heal") for name in names))
+    for name in names:
+        at(sim, 1000, lambda n=name: agent(sim, n).die(code=1))
+    at(sim, 1000 + after, lambda: sim.kill_watchdog(1.0))
+    told(sim)
+    assert lives(sim) == 28

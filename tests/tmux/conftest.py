@@ -71,7 +71,7 @@ class Floor:
     def raw(self, *words: str) -> str:
         """A plain tmux command on this server, for what a user or a stranger would do."""
         argv = ["tmux", "-S", self.socket, "-f", "/dev/null", "-u", *words]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=10).stdout
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=patience(10)).stdout
 
     def screen(self, session: str) -> str:
         return self.server.capture([self.view(session).ref]).get(session, "")

@@ -30,6 +30,8 @@ stall_grace = 0.5
 limit_reset_slack = 0.3
 limit_probe_fallback = 2.0
 """
+# How long these verbs wait by themselves: here they too wait longer on a slow machine.
+WAITS_S = {"up": 90.0, "restart": 90.0, "send": 60.0, "reset": 15.0}
 
 
 class Project:
@@ -60,6 +62,8 @@ class Project:
         self, *words: str, code: int | None = 0, env: Mapping[str, str] | None = None, timeout: float = 120.0
     ) -> str:
         """Run a verb; its output. Fails the test on another exit code, or on a traceback."""
+        if words[0] in WAITS_S and "--timeout" not in words:
+            words += ("--timeout", f"{patience(WAITS_S[words[0]]):.0f}")
         done = subprocess.run(
             [sys.executable, str(ENGINE / "agents.py"), *words, "--config", str(self.config)],
             capture_output=True,
@@ -87,7 +91,7 @@ class Project:
         """A plain tmux command on the fleet's server."""
         argv = ["tmux", "-L", self.socket, *words]
         return subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=10, env=self.env()
+            argv, capture_output=True, text=True, check=False, timeout=patience(10), env=self.env()
         ).stdout
 
     def pid(self, name: str) -> int:
@@ -150,7 +154,7 @@ class Project:
     def _end_server(self, pid: int) -> None:
         """By force if need be: tmux 3.3a may wait for ever for a control client whose reader was killed."""
         row = procfs.row(pid)
-        deadline = time.monotonic() + 1.0
+        deadline = time.monotonic() + patience(1.0)
         while row is not None and time.monotonic() < deadline:
             time.sleep(0.02)
             row = now if (now := procfs.row(pid)) is not None and now.start == row.start else None

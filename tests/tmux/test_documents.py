@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import patience
 from tests.documents import ROOT, Block, runnable
 from tests.tmux.project import Project
 
@@ -65,7 +66,8 @@ def desk(tmp_path):
     for config in configs:
         if any(config.parent.glob(".*/state")):
             words = [sys.executable, str(root / "agents.py"), "down", "--config", str(config)]
-            subprocess.run(words, env=env, cwd=config.parent, capture_output=True, timeout=120, check=False)
+            where, limit = config.parent, patience(120)
+            subprocess.run(words, env=env, cwd=where, capture_output=True, timeout=limit, check=False)
     for socket in sockets.rglob("*"):
         if socket.is_socket():
             subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, check=False)
@@ -82,7 +84,7 @@ def test_what_a_page_tells_people_to_type_works(name, desk):
             env=env,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=patience(300),
             check=False,
             stdin=subprocess.DEVNULL,
         )

@@ -19,6 +19,7 @@ from fleet.journal.outbox import Outbox
 from fleet.world import procfs
 from fleet.world.files import RealDisk
 from fleet.world.waker import nudge
+from tests.deadlines import patience
 from tests.tmux.project import Project, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]
@@ -149,7 +150,7 @@ def test_typing_cut_short_at_any_point_is_typed_once_and_confirmed(matrix):
     for point, name in m.names.items():
         m.watch(point)
         words = f"words at {point}"
-        command = [sys.executable, "agents.py", "send", name, words, "--timeout", "90"]
+        command = [sys.executable, "agents.py", "send", name, words, "--timeout", f"{patience(90):.0f}"]
         send = subprocess.Popen(
             [*command, "--config", str(m.project.config)],
             cwd=MORTAL.parents[2],
@@ -159,7 +160,7 @@ def test_typing_cut_short_at_any_point_is_typed_once_and_confirmed(matrix):
         )
         assert m.died(), point
         m.watch()
-        said = send.communicate(timeout=120)[0].decode()
+        said = send.communicate(timeout=patience(120))[0].decode()
         assert send.returncode == 0, (point, said)
         heard = [x["text"] for x in m.project.received(name) if x["kind"] != "kickoff"]
         assert heard == [words], point

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, scripted, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]
@@ -30,7 +31,7 @@ def verb(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=patience(120),
         env=p.env(),
         cwd=cwd or p.root,
         stdin=subprocess.DEVNULL,

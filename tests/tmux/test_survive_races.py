@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, gated, until
 
 pytestmark = pytest.mark.tmux
@@ -50,7 +51,7 @@ def test_down_of_one_wins_at_every_point_of_its_heal(make):
             verb = down(p, name)
             time.sleep(HEAD_START_S)
             gate.touch()
-            said = verb.communicate(timeout=60)[0]
+            said = verb.communicate(timeout=patience(60))[0]
             assert verb.returncode == 0, (point, said)
             assert not p.pid(name), point
             looks(p, 1.5)
@@ -70,7 +71,7 @@ def test_down_of_all_wins_in_the_middle_of_a_heal(make):
             verb = down(p)
             time.sleep(HEAD_START_S)
             gate.touch()
-            said = verb.communicate(timeout=60)[0]
+            said = verb.communicate(timeout=patience(60))[0]
             assert verb.returncode == 0, (point, said)
         assert p.tmux("list-sessions") == "", point
         assert not p._carried(), point
@@ -83,7 +84,7 @@ def test_a_verb_that_is_killed_in_its_middle_leaves_nobody_held_for_ever(make):
     p.agents("up")
     mortal = Path(__file__).with_name("mortal.py")
     command = [sys.executable, str(mortal), "start.created", "restart", "a", "--config", str(p.config)]
-    done = subprocess.run(command, env=p.env(), capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, env=p.env(), capture_output=True, check=False, timeout=patience(60))
     assert done.returncode == -signal.SIGKILL
     until(lambda: p.row("a")["detail"] not in {"HELD", "STARTING"} and p.row("a")["state"] == "RUNNING")
     assert len(p._carried()) == 2  # the agent and the watchdog: one run each

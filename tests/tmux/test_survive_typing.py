@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, gated, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -34,7 +35,7 @@ def person(p: Project, name: str):
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        reader.join(10)
+        reader.join(patience(10))
         os.close(terminal)
 
 
@@ -44,8 +45,9 @@ def _drain(terminal: int) -> None:
             pass
 
 
-def send(p: Project, name: str, text: str, seconds: int = 60) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ENGINE / "agents.py"), "send", name, text, "--timeout", str(seconds)]
+def send(p: Project, name: str, text: str, seconds: float = 60) -> subprocess.Popen[str]:
+    timeout = f"{patience(seconds):.0f}"
+    command = [sys.executable, str(ENGINE / "agents.py"), "send", name, text, "--timeout", timeout]
     return subprocess.Popen(
         [*command, "--config", str(p.config)],
         env=p.env(),
@@ -79,7 +81,7 @@ def test_a_persons_draft_is_never_touched_and_our_words_come_after_it(make):
         time.sleep(0.2)  # as fingers do: an Enter in the same breath would be a line break
         types("\r")
         until(lambda: messages(p, "one") == ["a thought not yet finished"])
-    said = ours.communicate(timeout=90)[0]
+    said = ours.communicate(timeout=patience(90))[0]
     assert ours.returncode == 0, said
     assert messages(p, "one") == ["a thought not yet finished", "our words"]
 
@@ -97,11 +99,32 @@ def test_what_a_person_adds_to_our_words_is_not_submitted_for_them(make):
             types(" and mine")
             until(lambda: "our words and mine" in screen(p, "one"))
             gate.touch()
-            said = ours.communicate(timeout=90)[0]
+            said = ours.communicate(timeout=patience(90))[0]
             assert ours.returncode == 1, said
             assert "something else" in said
             assert messages(p, "one") == []
             assert "our words and mine" in screen(p, "one")
+
+
+@pytest.mark.parametrize("point", ["paste.begun", "press.begun"])
+def test_words_are_said_once_although_tmux_did_not_answer_in_time(make, point):
+    """I11: whether it happened is unknown then, and only the screen tells."""
+    p = make()
+    p.write(scripted(p, "one"))
+    p.agents("up", "one")
+    server = int(p.tmux("display-message", "-p", "#{pid}"))
+    with gated(p, point) as gate:
+        ours = send(p, "one", "our words")
+        until(lambda: Path(f"{gate}.reached").exists())
+        os.kill(server, signal.SIGSTOP)
+        try:
+            gate.touch()
+            until(lambda: p.events("action.failed", "one"))
+        finally:
+            os.kill(server, signal.SIGCONT)
+        said = ours.communicate(timeout=patience(90))[0]
+        assert ours.returncode == 0, said
+        assert messages(p, "one") == ["our words"]
 
 
 # A shell that remembers what it was given: not one byte may arrive.
@@ -133,7 +156,7 @@ def test_nothing_is_typed_into_a_shell_that_the_agent_left_behind(make, point):
         (p.root / "leave").touch()
         until(lambda: "a-shell$" in screen(p, "one"))
         gate.touch()
-        said = ours.communicate(timeout=90)[0]  # by then the agent was brought back
+        said = ours.communicate(timeout=patience(90))[0]  # by then the agent was brought back
         assert ours.returncode == 0, said
         assert p.events("agent.mismatched", "one")
         assert messages(p, "one") == ["rm -rf everything"]

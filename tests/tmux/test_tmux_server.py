@@ -12,6 +12,7 @@ from fleet.core.seen import PaneRef
 from fleet.ports import Unavailable
 from fleet.world.tmux import TmuxServer, resolve_socket
 from fleet.world.tmux_text import Refused
+from tests.deadlines import patience
 from tests.outcomes import DONE, EXISTS
 from tests.tmux.conftest import make_floor, tear_down, until
 
@@ -292,7 +293,7 @@ def test_eight_processes_creating_one_session_make_one(floor):
     launch = floor.launch("a-one", "exec sleep 1000")
     argv = ["python3", "-c", code, os.path.basename(floor.socket), floor.log_dir, launch.script, launch.run]
     racers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    said = sorted(racer.communicate(timeout=60)[0].strip() for racer in racers)
+    said = sorted(racer.communicate(timeout=patience(60))[0].strip() for racer in racers)
     assert said == ["done"] + ["exists"] * 7
 
 

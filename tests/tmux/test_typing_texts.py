@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]
@@ -59,12 +60,13 @@ def declare(p: Project, *agents: tuple[str, str]) -> None:
     p.write(BACKEND + rows)
 
 
-def send(p: Project, text: str, seconds: int = 30) -> tuple[int, str]:
+def send(p: Project, text: str, seconds: float = 30) -> tuple[int, str]:
     """By standard input: an argument cannot hold every text."""
-    command = [sys.executable, str(ENGINE / "agents.py"), "send", "one", "-", "--timeout", str(seconds)]
+    timeout = f"{patience(seconds):.0f}"
+    command = [sys.executable, str(ENGINE / "agents.py"), "send", "one", "-", "--timeout", timeout]
     done = subprocess.run(
         [*command, "--config", str(p.config)], env=p.env(), input=text, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=patience(120), check=False,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fleet.bootstrap import OFFLINE
+from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]
@@ -75,7 +76,7 @@ class Installed:
         argv = [str(w) for w in (self.venv / "bin" / name, *words)]
         done = subprocess.run(
             argv, capture_output=True, text=True, check=False, env=env, cwd=cwd or self.desk,
-            stdin=subprocess.DEVNULL, timeout=400,
+            stdin=subprocess.DEVNULL, timeout=patience(400),
         )  # fmt: skip
         said = done.stdout + done.stderr
         assert done.returncode == code, f"{words}: exit {done.returncode}\n{said}"

@@ -47,6 +47,7 @@ def stranger(pid: str) -> list[str]:
 LIMITED = event(10, "agent.limited", "a", "usage limit, resets 2026-11-16T03:35:00+00:00")
 RESET = 1_794_800_100.0 - T
 HEALS = [event(n * 20.0, "agent.healed", "a") for n in range(11)]
+FLEET = [event(n, "agent.healed", f"x{n}") for n in range(11)]
 TWO = {"p-a": {"r1": [1], "r2": [2]}}
 ONE = {"p-a": {"r1": [1]}}
 
@@ -79,7 +80,8 @@ BROKEN = {
         ),
     ),
     "healed too often": ("I21", story(events=HEALS)),
-    "the fleet too often": ("I21", story(events=[event(n, "agent.healed", f"x{n}") for n in range(11)])),
+    "the fleet too often": ("I21", story(events=FLEET)),
+    "the fleet, and one was brought up": ("I21", story(events=FLEET, verbs=[verb("up", 4, 5, "a")])),
     "back after down": (
         "I25",
         story(look(5, runs=ONE), look(5.1, runs=ONE), verbs=[verb("down", 0, 1, "a")], events=started("r1")),
@@ -133,6 +135,7 @@ FINE = {
         received={"a": [{"kind": "message", "text": "NOTE 1", "pid": p} for p in (3, 4)]}
     ),
     "pardoned": story(events=HEALS, verbs=[verb("reset", 90, 91, "a")]),
+    "the fleet pardoned by a bare up": story(events=FLEET, verbs=[verb("up", 4, 5)]),
     "after the loss of a server": story(events=[event(-1, "server.lost"), *HEALS]),
     "brought up again": story(
         look(5, runs=ONE),

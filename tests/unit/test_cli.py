@@ -24,6 +24,7 @@ from fleet.core.table import render
 from fleet.core.text import escaped
 from fleet.journal import locks, outbox, store
 from fleet.world import packages, terminal, tmux_words
+from tests.deadlines import patience
 from tests.programs import COMMON, need
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -379,7 +380,7 @@ def test_following_goes_on_over_truncation_and_replacement(log):
         fresh.replace(log)
         assert follower.stdout.readline() == "another file\n"
         follower.stdout.close()  # the reader leaves: the follower ends, though nothing more is written
-        assert follower.wait(timeout=60) == 0
+        assert follower.wait(timeout=patience(60)) == 0
     finally:
         follower.kill()
         follower.wait()

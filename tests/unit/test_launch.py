@@ -18,6 +18,7 @@ from fleet.core.model import Backend, Fleet, Member
 from fleet.world import launch
 from fleet.world.files import RealDisk
 from fleet.world.shell import fill
+from tests.deadlines import patience
 
 SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
 
@@ -88,7 +89,7 @@ class Scene:
         started = subprocess.Popen(
             [shell, path], env=env, cwd=path.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        output = started.communicate(timeout=30)[0]
+        output = started.communicate(timeout=patience(30))[0]
         if not record.exists():
             raise AssertionError(f"the agent never ran:\n{output.decode()}\n{path.read_text()}")
         seen = json.loads(record.read_text())

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import patience
+
 ROOT = Path(__file__).resolve().parents[2]
 
 FOLDER = {
@@ -180,7 +182,7 @@ def run(engine: Path, *words: str) -> str:
     home = engine.parent / "home"
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
-        [sys.executable, *words], cwd=engine, env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, *words], cwd=engine, env=env, capture_output=True, text=True, timeout=patience(60)
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

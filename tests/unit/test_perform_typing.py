@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,8 @@ from fleet.core.seen import Proc
 from fleet.core.settle import take_back
 from fleet.core.words import MessageState, Outcome
 from fleet.world.perform import Performer
+from fleet.world.processes import ProcTable
+from tests.tmux.project import until
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
 DECLARED = replace(BACKEND, screen=(("composer", "> (?P<draft>.*)"), ("folded", r"\[Pasted[^\]]*\]?")))
@@ -93,6 +96,9 @@ class Stage:
         self.names = names
         self.point = lambda _name: None
 
+    def begin_look(self) -> None:
+        """Each reading is new."""
+
     def tree(self, _pid):
         return tuple(Proc(pid=n, start=1, ppid=0, sid=1, name=x, exe="") for n, x in enumerate(self.names))
 
@@ -111,6 +117,26 @@ def test_the_act_itself_looks_once_more_who_is_in_the_pane(action):
     there = Stage("sh", "tui")  # a wrapper is no stranger
     assert Performer(there, there, None).act(action, message()).ok
     assert len(there.tmux.typed) == 1
+
+
+@pytest.mark.parametrize("action", [PASTE, PRESS])
+def test_who_is_in_the_pane_is_not_told_by_an_older_reading(action, monkeypatch):
+    """I8: one reading serves for a tenth of a second, and in that time the agent may have left."""
+    monkeypatch.setattr("fleet.world.processes._SAME_LOOK", 3600.0)
+    pane = subprocess.Popen(["sh", "-c", "read -r line; exec tail -f /dev/null"], stdin=subprocess.PIPE)
+    try:
+        stage = Stage()
+        stage.processes = ProcTable()
+        assert [p.name for p in stage.processes.tree(pane.pid)] == ["sh"]
+        pane.stdin.write(b"go\n")
+        pane.stdin.flush()
+        until(lambda: [p.name for p in ProcTable().tree(pane.pid)] == ["tail"])
+        ref = replace(REF, pid=pane.pid)
+        done = Performer(stage, stage, None).act(replace(action, ref=ref, expects="sh"), message())
+    finally:
+        pane.kill()
+        pane.communicate()
+    assert (done.outcome, stage.tmux.typed) == (Outcome.STALE, [])
 
 
 def test_the_cause_is_on_record_before_the_effect():

@@ -59,9 +59,9 @@ def test_a_start_that_was_not_made(outcome, kind, fatal, retry):
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.UNKNOWN])
-def test_what_may_have_been_pasted_counts_as_pasted(outcome):  # I11: it is never typed twice
+def test_what_may_have_been_pasted_goes_no_step_back(outcome):  # I11: it is never typed twice
     after = settle(TYPING, PASTE, Result(outcome), NOW)
-    assert after.memory.outbox == (replace(SENT, pasted=True),)
+    assert after.memory.outbox == (replace(SENT, pasted=outcome is Outcome.DONE),)
     assert bool(after.notes) is (outcome is Outcome.UNKNOWN)
 
 

@@ -17,6 +17,7 @@ from fleet.world import loopback
 from fleet.world.clock import RealClock
 from fleet.world.loopback import ask, check_owner
 from fleet.world.mail import Letter, Mail
+from tests.deadlines import patience
 
 ME, OTHER, UNMAPPED = 1000, 1001, 65534
 DIR, FILE = stat.S_IFDIR, stat.S_IFREG
@@ -126,7 +127,7 @@ def test_a_message_that_was_not_sent_to_a_stranger_is_refused(again, outcome):
         mail.send(Letter("m1", f"{place}/send", b"{}", f"{place}/look", "u:p", again=again))
         for thread in threading.enumerate():
             if thread.name == "letter":
-                thread.join(10)
+                thread.join(patience(10))
         assert dict(mail.outcomes(["m1"])) == {"m1": outcome}
 
 
