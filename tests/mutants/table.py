@@ -444,15 +444,15 @@ MUTANTS = (
     Mutant(
         "up without a wish",
         "fleet/cli/up.py",
-        'with operator.holding(names, "up", Want.UP,',
-        'with operator.holding(names, "up", None,',
+        "wanted = desired.set(names, want=Want.UP, **changes)",
+        "wanted = desired.set(names, **changes)",
         f"{VERBS}::test_down_and_up_by_name",
     ),
     Mutant(
         "down without a wish",
         "fleet/cli/down.py",
-        'with operator.holding(members, "down", Want.DOWN):',
-        'with operator.holding(members, "down", None):',
+        'with operator.lease(members, "down", lambda d: d.set(members, want=Want.DOWN)):',
+        'with operator.lease(members, "down", lambda d: d):',
         f"{VERBS}::test_down_and_up_by_name",
     ),
     Mutant(
@@ -464,9 +464,9 @@ MUTANTS = (
     ),
     Mutant(
         "a start beside what an earlier run left",
-        "fleet/world/operator.py",
-        "            self._stop_all([(0, run) for run in runs])\n",
-        "            pass\n",
+        "fleet/core/rules/heal.py",
+        "    if case.seen.survivors:\n        return begin(",
+        "    if False:\n        return begin(",
         f"{VERBS}::test_a_start_ends_what_an_earlier_run_left_behind",
     ),
     Mutant(
@@ -486,8 +486,8 @@ MUTANTS = (
     Mutant(
         "a restart that stops nobody",
         "fleet/cli/restart.py",
-        "stopped = operator.stop(panes)",
-        "stopped = operator.stop([])",
+        "return wanted.call(s.name for s in free)",
+        "return wanted.call(())",
         f"{VERBS}::test_restart_makes_a_new_run_of_the_same_conversation_and_fresh_a_new_one",
     ),
     Mutant(
