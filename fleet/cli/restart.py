@@ -58,7 +58,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if args.fresh:
             for spec in free:
                 operator.house.store.remove_text(f"{spec.name}.id")
-        results = up.with_owners(operator, Deputy(operator, free).bring_up()) | placeless
+        deputy = Deputy(operator, free)
+        results = up.with_owners(operator, deputy.bring_up()) | placeless
+        for proc in deputy.survivors():
+            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
     up.say_overrides(overrides, results, io)
     up.say_conversations(fleet, specs, results, io)
     why = ""

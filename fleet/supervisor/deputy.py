@@ -101,6 +101,12 @@ class Deputy:
         survivors: tuple[Proc, ...] = (*sorted(ours, key=lambda p: p.pid), *operator.outlasting(others))
         return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)))
 
+    def survivors(self) -> tuple[Proc, ...]:
+        """Processes of older runs that no signal has ended."""
+        stops = [memory.stopping for memory in self._supervisor.mind.memories.values()]
+        found = self._operator.table.sweep([(s.pid, s.run) for s in stops if s is not None])
+        return tuple(proc for procs in found.values() for proc in procs)
+
     # --- following ----------------------------------------------------------------------------------
 
     def _follow(self, over: Callable[[Look], bool], patience: float) -> None:
