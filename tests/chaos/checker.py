@@ -114,10 +114,11 @@ def a_limit_is_waited_for(story: Story) -> Found:
 
 
 def nothing_is_typed_into_a_shell(story: Story) -> Found:
-    """I8."""
+    """I8. A person's Enter may find a shell where the agent was when they began to write."""
     for name, heard in story.ears.items():
         lines = [line for line in heard.splitlines() if "HUMAN" not in line]
-        if lines and not ("HUMAN" in heard and not any(lines)):
+        theirs = sum(d["kind"] == "human_enter" and d["agent"] == name for d in story.deeds)
+        if any(lines) or len(lines) > theirs:
             yield f"I8: a bare shell in place of {name} was typed into: {lines[:3]!r}"
 
 

@@ -48,6 +48,7 @@ LIMITED = event(10, "agent.limited", "a", "usage limit, resets 2026-11-16T03:35:
 RESET = 1_794_800_100.0 - T
 HEALS = [event(n * 20.0, "agent.healed", "a") for n in range(11)]
 FLEET = [event(n, "agent.healed", f"x{n}") for n in range(11)]
+ENTER = {"kind": "human_enter", "agent": "a", "text": "HUMAN words", "t": T}
 TWO = {"p-a": {"r1": [1], "r2": [2]}}
 ONE = {"p-a": {"r1": [1]}}
 
@@ -60,6 +61,8 @@ BROKEN = {
     "started inside a limit": ("I5", story(events=[LIMITED, event(50, "agent.started", "a", run="r")])),
     "typed into a shell": ("I8", story(ears={"a": "Begin.\n"})),
     "an Enter for a shell": ("I8", story(ears={"a": "\n"})),
+    "an Enter beside a person's": ("I8", story(ears={"a": "\n\n"}, deeds=[ENTER])),
+    "an Enter where a person pressed theirs elsewhere": ("I8", story(ears={"ab": "\n"}, deeds=[ENTER])),
     "said twice": ("I11", story(received={"a": [{"kind": "message", "text": "NOTE 1", "pid": 3}] * 2})),
     "reported but not heard": ("I11", story(verbs=[verb("send", 0, 1, "a", text="NOTE 1")])),
     "a draft mixed": (
@@ -131,6 +134,7 @@ FINE = {
         received={"a": [{"kind": "message", "text": "NOTE 1HUMAN words", "at": 9.2}]},
     ),
     "a person typed": story(ears={"a": "HUMAN words 3\n"}),
+    "a person's Enter found a shell": story(ears={"a": "\n"}, deeds=[ENTER]),
     "said again to another run": story(
         received={"a": [{"kind": "message", "text": "NOTE 1", "pid": p} for p in (3, 4)]}
     ),
