@@ -67,9 +67,9 @@ def test_a_verdict_on_a_service_is_forgotten_when_the_operator_resets_it():
     condemned = AgentMemory(fatal="it could not be started", fix="mend it", over="run1", seen_run="run1")
     gone = seen(pane=dead(127), reading=None, survivors=0)
     before = case(condemned, agent=SERVICE, backend=SCREENLESS, seen=gone)
-    assert judge(before).rule == "fatal"
+    assert judge(before).shown.rule == "fatal"
     asked = replace(before, seen=replace(gone, wish=replace(gone.wish, resets=1)))
-    assert judge(asked).rule == "heal"
+    assert judge(asked).shown.rule == "heal"
     assert not judge(asked).memory.fatal
 
 
