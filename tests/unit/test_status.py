@@ -15,6 +15,7 @@ from fleet.core.loop.nouns import LoopShown
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.views import Row
 from fleet.journal.locks import start_of
+from fleet.journal.store import Store
 from fleet.ports import Unavailable
 from fleet.world import standing
 from fleet.world.board import Board
@@ -25,8 +26,14 @@ NOW = 1_794_800_000.0
 SERVER = ServerId(7, 1)
 AGENT = '[[agent]]\nname = "{}"\nkind = "persistent"\nbackend = "demo"\nmodel = "m"\n'
 LOOP = """
-[loop]
-phases = [{ id = "p1", plan = "plan.md", status = "S1.md" }, { id = "p2", plan = "plan.md", status = "S2.md" }]
+[[loop.phases]]
+id = "p1"
+plan = "plan.md"
+status = "S1.md"
+[[loop.phases]]
+id = "p2"
+plan = "plan.md"
+status = "S2.md"
 """
 
 
@@ -74,8 +81,7 @@ class Scene:
 
     def want(self, **wants):
         entries = {name: {"want": want} for name, want in wants.items()}
-        body = {"format": 1, "data": {"entries": entries, "generation": 1}}
-        (self.state / "desired.json").write_text(json.dumps(body))
+        Store(RealDisk(), str(self.state), lambda: NOW).save("desired", {"generation": 1, "entries": entries})
 
     def row(self, name, state, detail, reason="why", **more):
         declared = {
@@ -91,10 +97,11 @@ class Scene:
         board = Board(SimpleNamespace(disk=RealDisk()), house)
         board.rows.update(self.rows)
         stamp = RealDisk().stat(str(self.path))
-        board.write(self.fleet, stamp, loop, troubles, {"tick": 9, "at": NOW, "degraded": "", "config": ""})
+        facts = {"tick": 9, "at": NOW, "degraded": "", "config": ""}
+        board.write(board.document(self.fleet, stamp, loop, troubles, facts))
         view = self.state / "view.json"
         view.write_text(view.read_text().replace(f'"version": "{__version__}"', f'"version": "{version}"'))
-        lock = {"pid": os.getpid(), "start": start_of(os.getpid()), "since": NOW - 100}
+        lock = {"pid": os.getpid(), "start": start_of(os.getpid()), "since": NOW - 1000}
         (self.state / "watchdog.lock").write_text(json.dumps(lock))
         (self.state / "heartbeat").touch()
         os.utime(self.state / "heartbeat", (NOW - age, NOW - age))
@@ -301,3 +308,12 @@ def test_a_fleet_that_was_never_up_is_stopped(loop):
     assert tuple(facts["loop"].values()) == (None, "", 2, False, "", "")
     assert facts["problems"] == []
     assert not (loop.state / "view.json").exists()
+
+
+def test_a_state_that_cannot_be_read_is_told_and_the_rest_is_shown(scene):
+    scene.pane("a")
+    scene.want(a="up")
+    Store(RealDisk(), str(scene.state), lambda: NOW).save("desired", {"entries": {"a": {"want": "up"}}})
+    facts = scene.status()
+    assert words(facts, "state", "detail", "pid")["a"] == ("RUNNING", "UNWATCHED", 11)
+    assert [p for p in facts["problems"] if "cannot be read" in p]
