@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 def _judged(fleet: Fleet, name: str, clock: Clock) -> dict[str, Any]:
     """The row of one member: the watchdog's while its trace is fresh, else that of a look of our own."""
     row = row_of(reading(fleet, clock).document, name)
-    if not row or clock.wall() - row["trace"]["at"] > FRESH_S:
+    if "trace" not in row or clock.wall() - row["trace"]["at"] > FRESH_S:
         document = looked(fleet)
         if "fault" in document:
             raise Fail(document["fault"])

@@ -19,15 +19,15 @@ from fleet.core.moment import Moment, Wall
 Fact = tuple[str, str, str]  # what, its source, its value
 
 
-def trace(case: Case, decision: AgentDecision) -> dict[str, Any]:
-    """Everything behind a decision, as plain values."""
+def trace(case: Case, decision: AgentDecision, memory: AgentMemory) -> dict[str, Any]:
+    """Everything behind a decision, as plain values. `memory`: after what was decided has been done."""
     now, wakes = case.now, decision.wake_at
     return {
         "at": now.wall,
         "would": " ".join(type(effect).__name__ for effect in decision.effects),
         "wakes": None if wakes is None else now.wall + now.ahead(wakes),
         "said": [[rule, words] for rule, words in decision.trace],
-        "evidence": [list(fact) for fact in _evidence(case.seen, decision.memory, now)],
+        "evidence": [list(fact) for fact in _evidence(case.seen, memory, now)],
     }
 
 

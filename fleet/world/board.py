@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """A member as it is written: most stay as they are from one writing to the next."""
 
     row: Row
-    judged: tuple[Case, AgentDecision] | None
+    judged: tuple[Case, AgentDecision, AgentMemory] | None
     text: str
     problem: str | None
 
@@ -56,7 +56,7 @@ class Board:
         self._words: tuple[object, ...] = ()
         self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
         self._lines: dict[str, Line] = {}
-        self._judged: dict[str, tuple[Case, AgentDecision]] = {}
+        self._judged: dict[str, tuple[Case, AgentDecision, AgentMemory]] = {}
         self._outline: tuple[Fleet | None, str] = (None, "")
         self.rows: dict[str, Row] = {}
 
@@ -65,7 +65,7 @@ class Board:
         spec, seen = case.agent, case.seen
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
         new = row(spec, seen, memory, decision.shown, drift)
-        self._judged[spec.name] = case, decision
+        self._judged[spec.name] = case, decision, memory
         old = self.rows.get(spec.name)
         if old == new:
             return
