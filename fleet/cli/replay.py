@@ -41,7 +41,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     action = " ".join(type(effect).__name__ for effect in decision.effects)
     same = shown.rule == body["rule"] and action == body["action"]
     judged = all_fields(row(case.agent, case.seen, decision.memory, shown))
-    facts = explained(case.agent, judged | {"trace": trace(case, decision, decision.memory)}, case.now.wall) | {
+    judged["trace"] = trace(case, decision, decision.memory)
+    facts = explained(case.agent, judged, case.now.wall) | {
         "recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]},
         "same": same,
     }
