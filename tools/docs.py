@@ -23,7 +23,7 @@ from fleet.cli.parser import parser_for
 from fleet.config import docs as config_docs
 from fleet.core import verbs_and_states
 from fleet.core.standing import Cause
-from fleet.core.state import EDGES, Detail, State
+from fleet.core.state import EDGES, Detail, State, WatchdogState
 from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
 from fleet.core.words import EventType
 from tools.words import DETAILS, EVENTS, FAMILIES, STATES
@@ -245,13 +245,13 @@ def status_schema() -> dict[str, Any]:
         "drift": texts,
         "phase": text,
         "rule": text,
+        "account": text,
         "messages": count,
     }
-    told = {"rule", "messages"}  # only while a watchdog says so
-    rows = {"type": "array", "items": _object(row, optional=told)}
+    rows = {"type": "array", "items": _object(row)}
     project = dict.fromkeys(("config", "prefix", "socket", "log_dir"), text)
     dog = {
-        "state": {"enum": ["running", "stale", "stopped"]},
+        "state": {"enum": [str(s) for s in WatchdogState]},
         "pid": pid,
         "last_tick": instant,
         "age": instant,
@@ -274,6 +274,7 @@ def status_schema() -> dict[str, Any]:
     orphan = _object({"name": text, "session": text, "pid": {"type": "integer"}})
     top = {
         "version": text,
+        "at": instant,
         "project": _object(project),
         "config": _object(declared),
         "watchdog": _object(dog),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from fleet.cli.view import view_in
+from fleet.cli.view import row_of, view_in
 from fleet.core.memory import Message
 from fleet.core.words import FINAL, MessageState
 from fleet.ports import Held
@@ -85,8 +85,5 @@ class Stepper:
 
 def why_waiting(operator: Operator, name: str) -> str:
     """What the watchdog last said of it."""
-    view = view_in(operator.world.disk, operator.house.state_dir) or {}
-    for shown in view.get("agents", ()):
-        if shown.get("name") == name:
-            return f"it is {shown.get('detail', '')}: {shown.get('reason', '')}"
-    return ""
+    row = row_of(view_in(operator.world.disk, operator.house.state_dir) or {}, name)
+    return f"it is {row['detail']}: {row['reason']}" if row else ""

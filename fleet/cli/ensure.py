@@ -16,8 +16,10 @@ import subprocess
 from fleet import engine
 from fleet.cli.common import Io
 from fleet.cli.fleets import require_trust, running_fleet
-from fleet.cli.status import gather
+from fleet.core.desired import Want
+from fleet.core.state import WatchdogState
 from fleet.core.words import EventType
+from fleet.journal.heartbeat import pulse, wants
 from fleet.world.operator import Operator, watchdog_argv
 
 UNIT = """[Unit]
@@ -59,18 +61,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
     require_trust(fleet)
     if args.install:
         return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print, as_json=args.json)
-    facts = gather(fleet.outline, io.clock)
-    dog = facts["watchdog"]
-    wanted = any(r["desired"] == "up" for r in (*facts["agents"], *facts["services"]))
-    if not wanted:
+    state_dir = os.path.join(fleet.log_dir, "state")
+    dog = pulse(state_dir, fleet.watchdog.signal_interval, io.clock.wall())
+    wanted = wants(state_dir)
+    if not any(wanted.get(m.name) == Want.UP for m in fleet.members):
         idle = "nothing to do: every agent and service is down (`agents.py up` starts the fleet)"
         return _say(io, idle, "idle", 0, as_json=args.json)
-    if dog["state"] == "running":
-        return _say(io, f"the watchdog runs (pid {dog['pid']})", "running", 0, as_json=args.json)
+    if dog.state is WatchdogState.RUNNING:
+        return _say(io, f"the watchdog runs (pid {dog.pid})", "running", 0, as_json=args.json)
     operator = Operator(fleet)
     operator.end_strays()
     operator.make_room()
-    if dog["state"] == "stale":
+    if dog.state is WatchdogState.STALE:
         operator.stop_watchdog()
     why = operator.start_watchdog(watchdog_argv(fleet))
     if why:
@@ -78,8 +80,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
             words = engine.command("notify", "run", "--once", "--config", fleet.config_path)
             subprocess.run(words, check=False, stdin=subprocess.DEVNULL)
         return _say(io, f"the watchdog could not be started: {why}", "failed", 1, as_json=args.json)
-    operator.house.events.record(EventType.WATCHDOG_ENSURED, reason=f"it was {dog['state']}")
-    return _say(io, f"the watchdog was {dog['state']}; started it", "restarted", 0, as_json=args.json)
+    operator.house.events.record(EventType.WATCHDOG_ENSURED, reason=f"it was {dog.state}")
+    return _say(io, f"the watchdog was {dog.state}; started it", "restarted", 0, as_json=args.json)
 
 
 def _say(io: Io, text: str, word: str, code: int, *, as_json: bool) -> int:

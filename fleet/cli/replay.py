@@ -12,10 +12,11 @@ import argparse
 import json
 
 from fleet.cli.common import Fail, Io
-from fleet.cli.explain import explained
 from fleet.core.case import Case
-from fleet.core.codec import from_plain
+from fleet.core.codec import all_fields, from_plain
 from fleet.core.decide import judge
+from fleet.core.trace import explained, trace
+from fleet.core.views import row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     shown = decision.shown
     action = " ".join(type(effect).__name__ for effect in decision.effects)
     same = shown.rule == body["rule"] and action == body["action"]
-    facts = explained(decision, case) | {
+    judged = all_fields(row(case.agent, case.seen, decision.memory, shown))
+    judged["trace"] = trace(case, decision, decision.memory)
+    facts = explained(case.agent, judged, case.now.wall) | {
         "recorded": {"rule": body["rule"], "action": body["action"], "reason": body["reason"]},
         "same": same,
     }

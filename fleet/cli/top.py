@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from fleet import engine
 from fleet.cli.common import Fail, Io
 from fleet.cli.fleets import running_fleet
-from fleet.cli.status import gather
+from fleet.cli.view import gather
 from fleet.ports import Clock, Unavailable
 from fleet.tokens.places import conversations
 from fleet.world.server import server_of
@@ -59,7 +59,7 @@ class RealFloor:
 
     def facts(self) -> Mapping[str, Any]:
         self.fleet = self._source.fresh()
-        return gather(self.fleet.outline, self._clock)
+        return gather(self.fleet, self._clock)
 
     def phases(self) -> Sequence[str]:
         return [phase.id for phase in self.fleet.loop.phases] if self.fleet.loop else []

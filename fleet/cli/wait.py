@@ -12,7 +12,7 @@ from typing import Any
 
 from fleet.cli.common import Fail, Io, seconds, session_of
 from fleet.cli.fleets import running_fleet
-from fleet.cli.status import gather
+from fleet.cli.view import gather
 from fleet.core.outline import WATCHDOG
 from fleet.core.state import Detail, State
 from fleet.core.text import did_you_mean
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"there is no phase {args.phase!r}; {did_you_mean(args.phase, ids)}", code=2)
     deadline = io.clock.mono() + args.timeout if args.timeout else None
     while True:
-        facts = gather(fleet.outline, io.clock)
+        facts = gather(fleet, io.clock)
         missing = _missing(facts, args, ids)
         if not missing or (deadline is not None and io.clock.mono() >= deadline):
             break

@@ -17,6 +17,7 @@ from fleet.core.conversation import learn_id
 from fleet.core.decision import Decision, Note
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
+from fleet.core.model import Member
 from fleet.core.moment import Steady
 from fleet.core.pardon import pardon
 from fleet.core.remember import remember
@@ -146,7 +147,7 @@ def _ask_rules(intake: Intake) -> AgentDecision:
     detail: Detail | None = None
     winner, reason, action = "", "", None
     sight = (SIGHT, "")
-    for name, rule in rules_for(case):
+    for name, rule in rules_for(case.agent):
         verdict = rule(case)
         if verdict is None:
             continue
@@ -202,11 +203,11 @@ def stumbled(case: Case, fault: Exception) -> AgentDecision:
     return Decision(memory, shown, wake_at=case.now.after(FAULT_AGAIN_S))
 
 
-def rules_for(case: Case) -> tuple[tuple[str, Rule], ...]:
+def rules_for(member: Member) -> tuple[tuple[str, Rule], ...]:
     """The rules that concern this one, in their order."""
-    if not case.watched:
+    if member.watch == "none":
         return UNWATCHED_RULES
-    return AGENT_RULES if case.agent.has_screen else SERVICE_RULES
+    return AGENT_RULES if member.has_screen else SERVICE_RULES
 
 
 def _sighted(case: Case) -> str:

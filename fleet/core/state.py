@@ -49,6 +49,14 @@ class Detail(StrEnum):
     UNWATCHED = "UNWATCHED"  # runs, and no watchdog says what it is doing
 
 
+class WatchdogState(StrEnum):
+    """Whether the watchdog works."""
+
+    RUNNING = "running"
+    STALE = "stale"  # it lives, and has not ticked for too long
+    STOPPED = "stopped"
+
+
 # What each change of the coarse word means. Each can follow each other one, because a look may come late.
 EDGES: dict[tuple[State, State], str] = {
     (State.STOPPED, State.RUNNING): "brought up",

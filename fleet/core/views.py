@@ -1,20 +1,28 @@
-"""Rows for status, dashboards and JSON: one shape, made in one place.
+"""Rows for status, dashboards and JSON: one shape, made in one place, and corrected by one listing of tmux.
 
 `state` is one of five words for programs; `detail` the finer one for people. `state` starts with
 RUNNING for every live session, whatever it is doing.
+
+`status` loads this file, and a quick verb loads no model: what only annotations name is not imported.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from fleet.core.case import AgentSeen
-from fleet.core.decide import Ruling
 from fleet.core.desired import Want
-from fleet.core.memory import AgentMemory
-from fleet.core.model import Member
 from fleet.core.moment import Wall
-from fleet.core.state import Detail, State
+from fleet.core.state import Detail, State, WatchdogState
+
+if TYPE_CHECKING:
+    from fleet.core.case import AgentSeen
+    from fleet.core.decide import Ruling
+    from fleet.core.memory import AgentMemory
+    from fleet.core.model import Member
+    from fleet.core.outline import Listed
+    from fleet.core.seen import PaneView
 
 QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
 
@@ -115,10 +123,78 @@ TROUBLE: dict[Detail, str] = {
 }
 
 
-def problem(shown: Row) -> str | None:
-    """One line for what a person should know, or nothing."""
-    detail = Detail(shown.detail)
-    if shown.state in {State.DEAD, State.FATAL} or detail in TROUBLE:
-        what = TROUBLE.get(detail, str(shown.state).lower())
-        return f"{shown.name}: {what}: {shown.reason}"
+def problem(shown: Mapping[str, Any]) -> str | None:
+    """One line for what a person should know of a row, or nothing."""
+    detail, state = Detail(shown["detail"]), State(shown["state"])
+    if state in {State.DEAD, State.FATAL} or detail in TROUBLE:
+        return f"{shown['name']}: {TROUBLE.get(detail, state.lower())}: {shown['reason']}"
     return None
+
+
+# --- what tmux says now ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What can be asked at any moment: one listing of tmux, and what the operator wants."""
+
+    panes: Mapping[str, PaneView]  # ours, by session
+    foreign: frozenset[str]  # sessions that are not ours
+    blind: str  # why tmux could not be asked
+    wants: Mapping[str, str]
+    watchdog: WatchdogState
+
+
+def unjudged(member: Listed) -> dict[str, Any]:
+    """The row of a member that no look has judged."""
+    detail = Detail.DOWN if member.enabled else Detail.DISABLED
+    times: dict[str, Any] = {"since": None, "until": None, "restarts": 0, "drift": []}
+    texts = dict.fromkeys(("reason", "phase", "rule", "account"), "")
+    declared = {name: getattr(member, name) for name in type(member).__slots__}
+    return {**declared, "state": State.STOPPED, "detail": detail, **times, **texts, "messages": 0}
+
+
+def overlaid(judged: Mapping[str, Any], now: Now) -> dict[str, Any]:
+    """A row of the document as it is now: liveness from tmux, the rest as it was judged while they agree."""
+    session, want = judged["session"], now.wants.get(judged["name"], "")
+    pane = now.panes.get(session) or _renamed(judged, now)
+    live = pane is not None and not pane.dead
+    fresh = {**judged, "desired": want, "pid": pane.ref.pid if pane is not None and live else None}
+    fresh.pop("trace", None)
+    if now.blind:
+        return fresh | {"state": State.UNKNOWN, "detail": Detail.UNSEEN, "reason": now.blind}
+    if pane is None and session in now.foreign:
+        reason = "a session of this name is not ours"
+        return fresh | {"state": State.UNKNOWN, "detail": Detail.FOREIGN, "reason": reason}
+    if judged["state"] == State.FATAL:
+        return fresh
+    if live:
+        return fresh | _living(judged, now.watchdog)
+    if want == Want.UP:
+        return fresh | _missing(judged, pane, now.watchdog)
+    stopped = judged["state"] == State.STOPPED
+    return fresh if stopped else fresh | {"state": State.STOPPED, "detail": Detail.DOWN, "reason": ""}
+
+
+def _living(judged: Mapping[str, Any], watchdog: WatchdogState) -> dict[str, Any]:
+    if watchdog is WatchdogState.STOPPED:
+        return {"state": State.RUNNING, "detail": Detail.UNWATCHED}
+    if judged["state"] in {State.RUNNING, State.UNKNOWN}:
+        return {}
+    starting = watchdog is WatchdogState.RUNNING
+    return {"state": State.RUNNING, "detail": Detail.STARTING if starting else Detail.UNWATCHED}
+
+
+def _missing(judged: Mapping[str, Any], pane: PaneView | None, watchdog: WatchdogState) -> dict[str, Any]:
+    """It should run and does not. What a rule says of its restart holds only while a watchdog lives."""
+    over = judged["state"] == State.STOPPED and judged["detail"] in {Detail.DONE, Detail.EXITED}
+    if over or (judged["state"] == State.DEAD and watchdog is not WatchdogState.STOPPED):
+        return {}
+    reason = "not running" if pane is None or pane.unreaped else pane.ending
+    return {"state": State.DEAD, "detail": Detail.EXITED, "reason": reason}
+
+
+def _renamed(judged: Mapping[str, Any], now: Now) -> PaneView | None:
+    """The pane of a session that was renamed by hand: its process is known."""
+    pid = judged.get("pid")
+    return next((p for p in now.panes.values() if p.ref.pid == pid), None) if pid else None

@@ -38,7 +38,7 @@ from fleet.world.board import Board
 from fleet.world.ears import Ears
 from fleet.world.ledger import Bookkeeper
 from fleet.world.perform import Performer
-from fleet.world.phasebook import PhaseBook, standing
+from fleet.world.phasebook import PhaseBook, shown, standing
 from fleet.world.records import Records
 from fleet.world.reload import Reloader, Settled
 from fleet.world.sense import Look, Senses
@@ -169,7 +169,7 @@ class Supervisor:
         look = self._look(fleet, desired, now)
         todo = self._decide(fleet, desired, look, now)
         self._act(fleet, todo, look, now)
-        self._show(fleet, todo, look, now)
+        self._show(fleet, todo, now)
         return self._rest(fleet, look, now)
 
     def work(self) -> float:
@@ -190,12 +190,15 @@ class Supervisor:
         self.executor.finish(self.ages.now())
 
     def glance(self) -> Look:
-        """Look and decide. Nothing is kept or done; what would be is in `mind.decided`."""
+        """Look and decide. Nothing is kept or done; what would be is in `mind.decided` and in `document`."""
         fleet, desired, now = self._declare()
         look = self._look(fleet, desired, now)
         todo = self._decide(fleet, desired, look, now)
         self.mind.memories.update((spec.name, self.mind.decided[spec.name].memory) for spec in todo)
-        self._post(fleet, todo, look)
+        self._post(fleet, todo)
+        if fleet.loop is not None:
+            book = PhaseBook(self.house.store, self.world.locks.state, fleet.loop.state_file)
+            self.loop_shown = shown(book.read())
         return look
 
     # --- declaring ----------------------------------------------------------------------------------
@@ -483,30 +486,33 @@ class Supervisor:
 
     # --- showing ------------------------------------------------------------------------------------
 
-    def _show(self, fleet: Fleet, todo: Iterable[Member], look: Look, now: Moment) -> None:
+    def _show(self, fleet: Fleet, todo: Iterable[Member], now: Moment) -> None:
         """Rows for the verbs that show something, and the heartbeat."""
-        self._post(fleet, todo, look)
+        self._post(fleet, todo)
         words = (self.trouble.now, self.config.problem, self.loop_shown, self._strangers(), self._flooded())
         if self.board.due(now.steady, words):
-            self.trouble.guard("writing the view", lambda: self._write_view(fleet, now))
+            self.trouble.guard("writing the view", lambda: self.board.write(self.document()))
         self.trouble.guard("the heartbeat", lambda: self.world.disk.touch(self.house.path("heartbeat")))
 
-    def _post(self, fleet: Fleet, todo: Iterable[Member], look: Look) -> None:
-        memories, decided = self.mind.memories, self.mind.decided
-        for spec in todo:
-            self.board.post(fleet, spec, look.seen[spec.name], memories[spec.name], decided[spec.name])
+    def _post(self, fleet: Fleet, todo: Iterable[Member]) -> None:
+        mind = self.mind
+        for name in (spec.name for spec in todo):
+            self.board.post(fleet, mind.cases[name], mind.memories[name], mind.decided[name])
 
-    def _write_view(self, fleet: Fleet, now: Moment) -> None:
+    def document(self) -> bytes:
+        """The view after the last tick or glance: what verbs show."""
+        fleet = self.config.fleet
+        assert fleet is not None, "open() came first"
         troubles = [f"watchdog: degraded: {self.trouble.now}"] if self.trouble.now else []
         troubles += [*self.house.store.troubles, *self._strangers()]
         troubles += [f"{s}: floods its log; look at it with: agents.py attach" for s in self._flooded()]
         facts = {
             "tick": self.count,
-            "at": now.wall,
+            "at": self.ages.now().wall,
             "degraded": self.trouble.now,
             "config": self.config.problem,
         }
-        self.board.write(fleet, self.config.stamp, self.loop_shown, troubles, facts)
+        return self.board.document(fleet, self.config.stamp, self.loop_shown, troubles, facts)
 
     def _strangers(self) -> tuple[str, ...]:
         return tuple(self.ears.strangers()) if self.ears is not None else ()

@@ -1,7 +1,12 @@
-"""The board: what the watchdog last thought of everybody, for `status`, dashboards and replay.
+"""The board: what the supervisor last decided about each member, as the one document that readers get.
 
-Written when a state changes, and at most once a second otherwise. It is a copy for readers; nothing is
-ever decided from it.
+The watchdog writes it to view.json when a state changes, and at most once a second otherwise. A verb that
+finds none makes the same by a look of its own. Nothing is ever decided from it.
+
+    version, tick, at, degraded, config    of the watchdog: what it is, when it looked, what it cannot do
+    declared                               the outline of the file, and the stamp of the file that it is of
+    agents, services                       a row each: what is so, and the trace of why
+    loop, problems                         where the phases stand; what a person should know
 """
 
 from __future__ import annotations
@@ -11,13 +16,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fleet import __version__
-from fleet.core.case import AgentSeen, Case
+from fleet.core.case import Case
 from fleet.core.codec import all_fields, to_plain
 from fleet.core.decide import AgentDecision
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.moment import LONG_AGO, Steady
+from fleet.core.trace import trace
 from fleet.core.views import Row, problem, row
 from fleet.ports import FileStat
 from fleet.world.perform import drift_between, fingerprint
@@ -31,9 +37,10 @@ _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Line(NamedTuple):
-    """A row as it is written: most stay as they are from one writing to the next."""
+    """A member as it is written: most stay as they are from one writing to the next."""
 
     row: Row
+    judged: tuple[Case, AgentDecision, AgentMemory] | None
     text: str
     problem: str | None
 
@@ -49,15 +56,16 @@ class Board:
         self._words: tuple[object, ...] = ()
         self._prints: tuple[Fleet | None, dict[str, str]] = (None, {})
         self._lines: dict[str, Line] = {}
+        self._judged: dict[str, tuple[Case, AgentDecision, AgentMemory]] = {}
         self._outline: tuple[Fleet | None, str] = (None, "")
         self.rows: dict[str, Row] = {}
 
-    def post(
-        self, fleet: Fleet, spec: Member, seen: AgentSeen, memory: AgentMemory, decision: AgentDecision
-    ) -> None:
-        """Put up one row."""
+    def post(self, fleet: Fleet, case: Case, memory: AgentMemory, decision: AgentDecision) -> None:
+        """Put up one row. `memory`: after what was decided has been done."""
+        spec, seen = case.agent, case.seen
         drift = self._drift(fleet, spec, memory) + _other_model(seen.model, memory)
         new = row(spec, seen, memory, decision.shown, drift)
+        self._judged[spec.name] = case, decision, memory
         old = self.rows.get(spec.name)
         if old == new:
             return
@@ -67,10 +75,11 @@ class Board:
         self.rows[spec.name] = new
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Take down the rows of whoever is not in the file any more."""
+        """Take down the rows of members that are not in the file any more."""
         gone = self.rows.keys() - set(names)
         for name in gone:
             del self.rows[name]
+            self._judged.pop(name, None)
         self._moved = self._moved or bool(gone)
 
     def due(self, steady: Steady, words: tuple[object, ...]) -> bool:
@@ -82,15 +91,19 @@ class Board:
         self._words, self._written = words, steady
         return True
 
-    def write(
+    def write(self, document: bytes) -> None:
+        """Leave it for readers in other processes."""
+        self._world.disk.write(self._house.path("view.json"), document, sync=False)
+
+    def document(
         self,
         fleet: Fleet,
         stamp: FileStat | None,
         loop: LoopShown | None,
         troubles: Iterable[str],
         facts: Mapping[str, object],
-    ) -> None:
-        """The whole board, for readers in other processes. `stamp`: of the fleet's file."""
+    ) -> bytes:
+        """The whole board as JSON. `stamp`: of the fleet's file, if it holds this declaration."""
         lines = self._lines = {name: self._line(name, shown) for name, shown in self.rows.items()}
         agents, services = (
             ", ".join(lines[spec.name].text for spec in specs if spec.name in lines)
@@ -104,25 +117,25 @@ class Board:
             f'"agents": [{agents}], "services": [{services}],'
             f" {_json(rest).removeprefix('{')}"
         )
-        self._world.disk.write(self._house.path("view.json"), body.encode("utf-8", "replace"), sync=False)
+        return body.encode("utf-8", "replace")
 
     def _declared(self, fleet: Fleet, stamp: FileStat | None) -> str:
         """The outline of the file, so that it need not be read again while its stamp is the same.
 
-        Left out when reading it leads to remarks: those are about other files, which come and go.
+        Without a stamp when reading it leads to remarks: those are about other files, which come and go.
         """
-        if stamp is None or fleet.warnings:
-            return ""
         if self._outline[0] is not fleet:
             self._outline = (fleet, _json(to_plain(fleet.outline)))
-        mark = [stamp.size, stamp.mtime_ns, stamp.inode]
+        mark = None if stamp is None or fleet.warnings else [stamp.size, stamp.mtime_ns, stamp.inode]
         return f'"declared": {{"stamp": {_json(mark)}, "outline": {self._outline[1]}}}, '
 
     def _line(self, name: str, shown: Row) -> Line:
-        known = self._lines.get(name)
-        if known is not None and known.row is shown:
+        known, judged = self._lines.get(name), self._judged.get(name)
+        if known is not None and known.row is shown and known.judged is judged:
             return known
-        return Line(shown, _json(all_fields(shown)), problem(shown))
+        plain = all_fields(shown)
+        traced = {"trace": trace(*judged)} if judged else {}
+        return Line(shown, judged, _json(plain | traced), problem(plain))
 
     def bundle(self, tick: int, spec: Member, case: Case, decision: AgentDecision) -> None:
         """The case behind an action, so that any surprise can be decided again at leisure."""
@@ -167,8 +180,9 @@ def _state(shown: Row) -> tuple[object, ...]:
 
 
 def _loop(fleet: Fleet, loop: LoopShown | None) -> dict[str, Any] | None:
-    if fleet.loop is None or loop is None:
+    if fleet.loop is None:
         return None
+    loop = loop or NO_LOOP
     ids = [p.id for p in fleet.loop.phases]
     index = ids.index(loop.phase) if loop.phase in ids else None
     if loop.complete:

@@ -134,3 +134,8 @@ def standing(entry: PhaseEntry) -> LoopShown:
     if entry.trouble or place is None or entry.index != place.index:
         return LoopShown(held=entry.trouble or "the loop's position is in doubt")
     return LoopShown(place.id, place.complete, keep_runs=place.keep_runs)
+
+
+def shown(entry: PhaseEntry) -> LoopShown:
+    """The same for people: a loop that has not begun is not held."""
+    return LoopShown() if entry == PhaseEntry() else standing(entry)

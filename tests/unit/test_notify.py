@@ -503,10 +503,18 @@ def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
     Store(RealDisk(), state, time.time).save("desired", {"generation": 1, "entries": {"a": {"want": "up"}}})
     beat = Path(state, "heartbeat")
     beat.touch()
+    os.utime(beat, (time.time() - 1000, time.time() - 1000))
     with WatchdogLock(state, RealClock()):
-        assert standing_still(rig.fleet, state, RealClock()) == ""
-        os.utime(beat, (time.time() - 1000, time.time() - 1000))
+        assert standing_still(rig.fleet, state, RealClock()) == "", "it has just begun"
+    with WatchdogLock(state, AnHourAgo()):
         assert "the watchdog has not ticked for 1000 s" in standing_still(rig.fleet, state, RealClock())
+        beat.touch()
+        assert standing_still(rig.fleet, state, RealClock()) == ""
+
+
+class AnHourAgo(RealClock):
+    def wall(self):
+        return super().wall() - 3600.0
 
 
 def test_the_document_names_every_kind_and_whether_it_is_told_unasked():

@@ -7,18 +7,17 @@ itself cannot. One notifier per project: a second one waits until the first has 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 
 from fleet import config
-from fleet.core.codec import from_plain
-from fleet.core.desired import Desired, Want
+from fleet.core.desired import Want
 from fleet.core.model import Fleet, Notify
+from fleet.core.state import WatchdogState
 from fleet.core.text import secret_values
 from fleet.journal.events import Events
-from fleet.journal.heartbeat import is_stale, last_beat
-from fleet.journal.locks import alone, watchdog_holder
+from fleet.journal.heartbeat import pulse, read_view, wants
+from fleet.journal.locks import alone
 from fleet.journal.store import Store
 from fleet.ports import Clock
 from fleet.rooms.notify.notices import Book, Notice, begins, ends
@@ -123,8 +122,7 @@ class _Runner:
         mark = _mark(path)
         if mark is not None and mark != self._view:
             self._view = mark
-            with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-                looks.append(drift_of(json.load(file), self._clock.wall()))
+            looks.append(drift_of(read_view(self.state_dir) or {}, self._clock.wall()))
         return looks
 
     def _stale(self, patience: float) -> Look:
@@ -147,24 +145,14 @@ class _Runner:
 
 def standing_still(fleet: Fleet, state_dir: str, clock: Clock) -> str:
     """Why a fleet that should be up has no working watchdog; empty when it has one, or needs none."""
-    if not _is_wanted(state_dir, clock):
+    if Want.UP not in wants(state_dir).values():
         return ""
-    if watchdog_holder(state_dir) is None:
+    dog = pulse(state_dir, fleet.watchdog.signal_interval, clock.wall())
+    if dog.state is WatchdogState.STOPPED:
         return "no watchdog is running, no agent is restarted: `agents.py ensure` starts one"
-    beat = last_beat(state_dir)
-    age = clock.wall() - beat if beat is not None else 0.0
-    if not is_stale(age, fleet.watchdog.signal_interval):
+    if dog.state is WatchdogState.RUNNING:
         return ""
-    return f"the watchdog has not ticked for {age:.0f} s: `agents.py ensure` replaces it"
-
-
-def _is_wanted(state_dir: str, clock: Clock) -> bool:
-    try:
-        document = Store(RealDisk(), state_dir, clock.wall, repair=False).load("desired")
-        entries = from_plain(Desired, document).entries if document else {}
-    except (OSError, ValueError):
-        return False
-    return any(entry.want is Want.UP for entry in entries.values())
+    return f"the watchdog has not ticked for {dog.age:.0f} s: `agents.py ensure` replaces it"
 
 
 def _mark(path: str) -> object:

@@ -1,0 +1,117 @@
+"""Why an agent is where it is: the evidence, what each rule said, and what follows.
+
+Each row of the view carries one. `explain` and `replay` show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fleet.core.case import AgentSeen, Case, ProcView
+from fleet.core.decide import AgentDecision, rules_for
+from fleet.core.environment import ORIGINS
+from fleet.core.memory import AgentMemory
+from fleet.core.model import Member
+from fleet.core.moment import Moment, Wall
+
+Fact = tuple[str, str, str]  # what, its source, its value
+
+
+def trace(case: Case, decision: AgentDecision, memory: AgentMemory) -> dict[str, Any]:
+    """Everything behind a decision, as plain values. `memory`: after what was decided has been done."""
+    now, wakes = case.now, decision.wake_at
+    return {
+        "at": now.wall,
+        "would": " ".join(type(effect).__name__ for effect in decision.effects),
+        "wakes": None if wakes is None else now.wall + now.ahead(wakes),
+        "said": [[rule, words] for rule, words in decision.trace],
+        "evidence": [list(fact) for fact in _evidence(case.seen, memory, now)],
+    }
+
+
+def explained(member: Member, row: Mapping[str, Any], wall: float) -> dict[str, Any]:
+    """A row with its trace, for people and programs: each rule of this member in its order."""
+    found, decided = row["trace"], row["rule"]
+    said, wakes = dict(found["said"]), found["wakes"]
+    table = rules_for(member)
+    order = [name for name, _ in table]
+    last = order.index(decided) if decided in order else len(order)
+    rules = []
+    for number, (name, rule) in enumerate(table):
+        use = (rule.__doc__ or "").partition("\n")[0]
+        silent = f"no cause: {use}" if number <= last else f"not asked, {decided} decided: {use}"
+        rules.append({"rule": name, "said": said.get(name) or silent, "won": name == decided})
+    return {
+        **{key: row[key] for key in ("name", "state", "detail", "reason", "rule")},
+        "would": found["would"],
+        "evidence": [dict(zip(("what", "source", "value"), fact, strict=True)) for fact in found["evidence"]],
+        "rules": rules,
+        "next_look_s": None if wakes is None else max(0.0, wakes - wall),
+    }
+
+
+def _evidence(seen: AgentSeen, memory: AgentMemory, now: Moment) -> Iterator[Fact]:
+    """Dated facts with their sources."""
+    pane, r = seen.pane, seen.reading
+    if seen.blind:
+        yield "blind", "tmux", seen.blind
+        return
+    if pane is None:
+        yield "session", "tmux", "none"
+    else:
+        alive = f"dead (exit {pane.exit_code}, signal {pane.exit_signal})" if pane.dead else "alive"
+        yield "pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"
+        if pane.activity:
+            yield "last output", "tmux", f"{max(0.0, now.since_wall(pane.activity)):.0f} s ago"
+    if r is not None:
+        how = f"pattern {r.pattern}" if r.pattern else "its shape"
+        yield "screen", how, f"{r.state}: {r.line}" if r.line else str(r.state)
+        if r.draft:
+            yield "composer", "screen", r.draft[:80]
+        if r.until:
+            yield "until", "screen", _when(r.until)
+        if r.dialog:
+            yield "dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"
+    if seen.working is not None:
+        age = f", {max(0.0, now.since_wall(seen.heard_at)):.0f} s ago" if seen.heard_at else ""
+        word = "a turn runs" if seen.working else "no turn runs"
+        yield "turn", seen.heard_from or "the CLI itself", word + age
+    if pane is not None and not pane.dead:
+        yield "processes", "process tree", _processes(seen.proc)
+    if seen.survivors:
+        yield "survivors", "process table", f"{seen.survivors} processes of this run still live"
+    wanted = str(seen.wish.want or "not set")
+    if seen.wish.paused:
+        wanted += ", paused" + (f" until {_when(seen.wish.until)}" if seen.wish.until else "")
+    yield "wanted", "desired.json", wanted
+    yield from _remembered(memory, now)
+
+
+def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:
+    yield "environment", "run record", ORIGINS[memory.run.origin if memory.run else ""]
+    if memory.ready:
+        yield "ready for", "memory", f"{now.since(memory.ready):.0f} s"
+        yield "quiet for", "memory", f"{max(0.0, now.since(memory.quiet_since)):.0f} s"
+    if (limit := memory.limit) is not None:
+        yield "limited", limit.source, f"until {_when(limit.until)}: {limit.line}"
+    if memory.deaths or memory.exits:
+        yield "tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"
+    for message in memory.outbox:
+        yield f"message {message.kind}", "outbox", f"{message.id}: {message.status}"
+
+
+def _processes(proc: ProcView) -> str:
+    if proc.expected:
+        runs = "the declared program runs"
+    else:
+        runs = "nothing but a shell" if proc.shell_only else f"{proc.other or 'another program'} runs instead"
+    return runs + (", at work" if proc.busy else "")
+
+
+def _when(wall: Wall) -> str:
+    try:
+        return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
+        return "a time beyond every calendar"  # of one agent; the view of the others is written
