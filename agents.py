@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The driver and the watchdog: `agents.py up`, `status`, `down`, `--help`.
 
-Only a launcher: it checks the Python, finds its own directory and hands over to fleet.cli.
+Only a launcher: it checks the Python, finds its own directory and hands over to fleet.verbs.
 The text must parse under any Python since 2.7, so that an old one gets a sentence, not a SyntaxError.
 """
 

@@ -7,7 +7,7 @@ engine=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 unset TMUX TMUX_PANE
 
 python=$(sh "$engine/fleet/find-python.sh")
-(cd "$engine" && "$python" -m fleet.world.packages tmux git)
+(cd "$engine" && "$python" -m fleet.host.packages tmux git)
 
 sandbox=$(mktemp -d "${TMPDIR:-/tmp}/smoke-XXXXXX")
 export TMUX_TMPDIR=$sandbox XDG_STATE_HOME=$sandbox

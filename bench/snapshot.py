@@ -23,9 +23,9 @@ from contextlib import contextmanager
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fleet.core.seen import PaneRef
-from fleet.world import tmux_text
-from fleet.world.control import ControlTmux
-from fleet.world.tmux import TmuxServer, resolve_socket
+from fleet.host.tmux import language
+from fleet.host.tmux.client import TmuxServer, resolve_socket
+from fleet.host.tmux.control import ControlTmux
 
 SAMPLE = 25
 PROJECT = "bench"
@@ -57,7 +57,7 @@ def fleet_of(size: int) -> Iterator[tuple[TmuxServer, list[PaneRef]]]:
 
 def _session(n: int) -> str:
     """As the product makes one."""
-    return tmux_text.create(f"b-{n}", "fill.sh", run=f"r{n}", log="/dev/null", project=PROJECT, env={})
+    return language.create(f"b-{n}", "fill.sh", run=f"r{n}", log="/dev/null", project=PROJECT, env={})
 
 
 def _settled(server: TmuxServer, size: int) -> list[PaneRef]:

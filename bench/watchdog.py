@@ -13,11 +13,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.common import Figure, processor, project, resident, timed
 from fleet import config
+from fleet.host.tmux.control import ControlTmux
+from fleet.host.tmux.server import server_of
+from fleet.supervisor.project import real_helpers, real_world
+from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
-from fleet.world.control import ControlTmux
-from fleet.world.real import real_helpers, real_world
-from fleet.world.reload import Reloader
-from fleet.world.server import server_of
 
 CHANGED = 20  # one in so many panes changes between two ticks
 TIMES = {1000: 200}  # how much cheaper a whole tick must be than looking with libtmux alone

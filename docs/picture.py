@@ -19,7 +19,7 @@ FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 
 def right_moment(app: Any) -> bool:
     """The second phase, a failed gate, and the builder mending what it found."""
-    from fleet.rooms.top import cells
+    from fleet.extras.top import cells
 
     loop = app.last.facts["loop"] if app.last else None
     if loop is None or loop["id"] != "parse":
@@ -32,8 +32,8 @@ def right_moment(app: Any) -> bool:
 async def draw(config: str) -> str:
     """The picture, as soon as the moment has come."""
     from fleet import config as configs
-    from fleet.cli.top import RealFloor
-    from fleet.rooms.top.app import Top
+    from fleet.extras.top.app import Top
+    from fleet.verbs.top import RealFloor
 
     app = Top(RealFloor(configs.load(config)), tour=True)
     async with app.run_test(size=SIZE) as pilot:
@@ -51,7 +51,7 @@ def self_contained(svg: str) -> str:
 
 def main() -> None:
     """Bring the demo up, draw, clean up."""
-    from fleet.rooms.demo import touring
+    from fleet.extras.demo import touring
 
     with touring(print, keep=False) as tour:
         tour.prefix = "calc-"

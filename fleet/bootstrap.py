@@ -41,9 +41,9 @@ if __name__ == "__main__":  # run by its path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from fleet import engine, umask
-from fleet.journal.locks import alone
+from fleet.host import packages
 from fleet.ports import LockError
-from fleet.world import packages
+from fleet.store.locks import alone
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STAMP = "fleet-stamp"

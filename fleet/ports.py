@@ -1,6 +1,6 @@
 """The doors to the machine: what may be asked of it, and what it may be told. No logic.
 
-Real ones stand in fleet/world, simulated ones in tests/sim. Every port tells apart "no" from "could not find
+Real ones stand in fleet/host, simulated ones in tests/sim. Every port tells apart "no" from "could not find
 out": the latter is Unavailable, or the OSError of the system, and a caller that catches it must treat what it
 asked about as unseen. `Host` stands beside the doors: facts of the machine that a run does not see change.
 """
@@ -13,10 +13,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from fleet.core.faults import Fault
-from fleet.core.moment import Wall
-from fleet.core.result import Result
+from fleet.core.result import Fault, Result
 from fleet.core.seen import Listing, PaneRef, Proc
+from fleet.times.moment import Wall
 
 Target = tuple[int, str]  # the session leader's pid (0: unknown) and the run id ("": none)
 Draw = Callable[[], str]  # 32 random hex digits

@@ -10,12 +10,12 @@ from typing import NoReturn
 
 def agents(operators: int = -1) -> NoReturn:
     """The verbs. A launcher that set our umask before it loaded anything says what the operator's was."""
-    _run("fleet.cli.main", operators)
+    _run("fleet.verbs.main", operators)
 
 
 def agentlog(operators: int = -1) -> NoReturn:
     """The transcripts."""
-    _run("fleet.tokens.cli", operators)
+    _run("fleet.tokens.agentlog", operators)
 
 
 def _run(module: str, operators: int) -> NoReturn:

@@ -46,8 +46,8 @@ set_up() {
   # No network and no wheels: a Python that already has the tools will do.
   "$base" -c 'import pytest, xdist, hypothesis, mypy, ruff, time_machine' 2>/dev/null && own=$base
   [ -n "$own" ] || [ -e "${AO_VENV:-.venv}/fleet-stamp" ] || needs+=(venv)
-  "$base" -m fleet.world.packages "${needs[@]}" || exit 2
-  "$base" -c 'import sys; from fleet.cli.doctor import tmux_itself
+  "$base" -m fleet.host.packages "${needs[@]}" || exit 2
+  "$base" -c 'import sys; from fleet.verbs.doctor import tmux_itself
 found = tmux_itself()
 sys.exit(f"error: {found.detail}: {found.fix}" if found.level == "fail" else 0)' || exit 2
   if ! py=$("$base" -m fleet.bootstrap dev); then

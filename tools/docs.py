@@ -1,7 +1,7 @@
 """Write those documents that follow from the code: `python -m tools.docs`. With --check, say which are stale.
 
     docs/states.md  docs/events.md  docs/verbs.md  docs/verbs-and-states.md  docs/status.schema.json
-    (and config: fleet.config.docs)
+    (and config: fleet.config.reference)
 
 A test compares them with what this would write, so none of them can be edited by hand or be forgotten.
 """
@@ -18,18 +18,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet.cli.main import GROUPS, LIBRARIES, verbs
-from fleet.cli.parser import parser_for
-from fleet.config import docs as config_docs
+from fleet.config import reference as config_docs
 from fleet.core import verbs_and_states
-from fleet.core.standing import Cause
-from fleet.core.state import EDGES, Detail, State, WatchdogState
+from fleet.core.in_force import Cause
 from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
-from fleet.core.words import EventType
+from fleet.core.words import EDGES, Detail, EventType, State, WatchdogState
+from fleet.verbs.main import GROUPS, LIBRARIES, verbs
+from fleet.verbs.parser import parser_for
 from tools.words import DETAILS, EVENTS, FAMILIES, STATES
 
 ROOT = Path(__file__).resolve().parents[1]
-WRITERS = ("supervisor/*.py", "core/**/*.py", "world/*.py", "cli/*.py", "rooms/notify/*.py")  # of events
+WRITERS = ("core/**/*.py", "host/**/*.py", "supervisor/*.py", "verbs/*.py", "extras/notify/*.py")  # of events
 MADE = "<!-- made by `python -m tools.docs` from the code; a test compares them -->"
 
 
@@ -131,7 +130,7 @@ def verb_reference() -> str:
     for group in (*GROUPS, "inner"):
         for name, (module, _, where) in verbs().items():
             if where == group:
-                lines += _verb(name, importlib.import_module(f"fleet.cli.{module}"))
+                lines += _verb(name, importlib.import_module(f"fleet.verbs.{module}"))
     return "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from fleet.backends.ledger import UNKNOWN, Counts
-from fleet.core.times import instant
+from fleet.times.iso import instant
 
 USAGE = "usage"  # the text of an event that tells tokens and nothing else
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from fleet.backends import profiles
 from fleet.backends.entries import Entry
 from fleet.backends.ledger import Ledger, Transcript
-from fleet.tail import Feed, Ident
+from fleet.reading import Feed, Ident
 
 
 @dataclass(frozen=True, slots=True)

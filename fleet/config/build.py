@@ -7,15 +7,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from fleet.config.backend_tables import Backends
 from fleet.config.keys import BY_SECTION
-from fleet.config.loop import build_loop
+from fleet.config.loop_table import build_loop
 from fleet.config.problems import Findings, KeyPath
-from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
+from fleet.core.in_force import project_id
 from fleet.core.model import Fleet, Member, Notify, Price, Wake, Watch, WatchdogSpec
 from fleet.core.outline import WATCHDOG
-from fleet.core.standing import project_id
-from fleet.core.text import did_you_mean
+from fleet.text import did_you_mean
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}
 _REMOTE = r"[^/]*:|[^/]+@[^/]+:"  # an address git understands, not a path of ours

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from fleet.config.backend_tables import Backends
 from fleet.config.problems import ConfigError, Findings, Problem
-from fleet.config.profiles import Backends
 from fleet.config.reader import Reader
 from fleet.core.model import Fleet, Member
-from fleet.core.text import did_you_mean
+from fleet.text import did_you_mean
 
 _MODEL = "AGENT_MODEL_"
 _BACKEND = "AGENT_BACKEND_"

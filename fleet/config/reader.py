@@ -12,7 +12,7 @@ from fleet.config import schema
 from fleet.config.keys import BY_SECTION, SECTIONS
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import REQUIRED, Key, Type, Wrong
-from fleet.core.text import closest, did_you_mean
+from fleet.text import closest, did_you_mean
 
 _TYPE_NAMES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list",
                dict: "a table"}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fleet.core.moment import Moment, Steady, later
+from fleet.times.moment import Moment, Steady, later
 
 SHORTEST_S = 0.01
 DYING_S = 0.004  # a death that tmux has not noticed: it is asked again after this

@@ -10,10 +10,9 @@ from fleet.core.desired import Want
 from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import Backend, Member, WatchdogSpec
-from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall
 from fleet.core.seen import PaneView, Posted, Reading, ScreenState
-from fleet.core.state import Detail
-from fleet.core.words import Witness
+from fleet.core.words import Detail, Witness
+from fleet.times.moment import NEVER, UNNAMED, Moment, Steady, Wall
 
 BY_SCREEN: dict[ScreenState | None, Detail] = {
     ScreenState.WORKING: Detail.WORKING,

@@ -13,7 +13,7 @@ from fleet.core.words import EventType
 
 if TYPE_CHECKING:
     from fleet.core.memory import Message
-    from fleet.core.moment import Steady
+    from fleet.times.moment import Steady
 
 Memory = TypeVar("Memory")
 Shown = TypeVar("Shown")

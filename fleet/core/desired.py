@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fleet.core.moment import UNNAMED, Wall
+from fleet.times.moment import UNNAMED, Wall
 
 
 class Want(StrEnum):

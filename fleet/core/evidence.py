@@ -22,8 +22,8 @@ from dataclasses import replace
 
 from fleet.core.case import Case
 from fleet.core.memory import AgentMemory, Words
-from fleet.core.moment import NEVER, UNNAMED
 from fleet.core.seen import Reading, ScreenState
+from fleet.times.moment import NEVER, UNNAMED
 
 ACCUSING = frozenset(
     {ScreenState.LIMITED, ScreenState.WEDGED, ScreenState.AUTH, ScreenState.CONTEXT, ScreenState.ERROR}

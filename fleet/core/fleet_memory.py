@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.budget import HOUR_S
 from fleet.core.decision import Note
 from fleet.core.desired import Desired
 from fleet.core.memory import FleetMemory
-from fleet.core.moment import Moment
+from fleet.core.restarts import HOUR_S
 from fleet.core.seen import ServerId
 from fleet.core.words import EventType
+from fleet.times.moment import Moment
 
 
 def forgiven(memory: FleetMemory, desired: Desired) -> FleetMemory:

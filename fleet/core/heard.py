@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fleet.core.moment import UNNAMED, Wall
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
+from fleet.times.moment import UNNAMED, Wall
 
 PROMPTS = 16  # that are remembered: several may arrive between two looks
 SAME_S = 30.0  # two sources that report a limit within this time speak of the same one

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fleet.core.moment import FIRST, NEVER, UNNAMED, Steady, Wall
 from fleet.core.seen import PaneRef, ScreenState
-from fleet.core.state import Detail
-from fleet.core.words import MessageKind, MessageState, PingAbout, StopStage, Witness
+from fleet.core.words import Detail, MessageKind, MessageState, PingAbout, StopStage, Witness
+from fleet.times.moment import FIRST, NEVER, UNNAMED, Steady, Wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Run:
     server: str = ""  # the address of its own server, where we chose one
     told: str = ""  # the phase whose kickoff this conversation has been given
     brief: str = ""  # digest of the kickoff that its conversation holds
-    origin: str = ""  # whose environment it was given: core/environment.py
+    origin: str = ""  # whose environment it was given: core/starts.py
 
 
 FOLDED_AT = 150  # characters

@@ -12,8 +12,8 @@ from fleet.core.case import Case
 from fleet.core.decision import Note
 from fleet.core.evidence import dealt_with
 from fleet.core.memory import AgentMemory
-from fleet.core.moment import NEVER, Wall
 from fleet.core.words import EventType, MessageKind, Witness
+from fleet.times.moment import NEVER, Wall
 
 
 def pardon(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:

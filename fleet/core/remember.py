@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core import budget
+from fleet.core import restarts
 from fleet.core.case import Case
 from fleet.core.decision import Note
 from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Message, Run
-from fleet.core.moment import NEVER, UNNAMED, Steady, Wall
 from fleet.core.seen import PaneView, Reading, ScreenState
-from fleet.core.state import Detail
-from fleet.core.words import EventType, MessageKind, MessageState
+from fleet.core.words import Detail, EventType, MessageKind, MessageState
+from fleet.times.moment import NEVER, UNNAMED, Steady, Wall
 
 READY_STATES = frozenset(
     {
@@ -234,7 +233,7 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMem
 
 
 def _forgive(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
-    if not memory.ready or case.now.since(memory.ready) < budget.FORGIVEN_AFTER_S:
+    if not memory.ready or case.now.since(memory.ready) < restarts.FORGIVEN_AFTER_S:
         return memory
     if not (memory.deaths or memory.exits or memory.flapping):
         return memory
@@ -273,7 +272,7 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemor
     clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
     kind = EventType.AGENT_EXITED if clean else EventType.AGENT_DIED
     events.append(Note(kind, stop.cause if stop else how))
-    memory, flapped = budget.count_end(memory, case.now.steady, clean=clean, run=run)
+    memory, flapped = restarts.count_end(memory, case.now.steady, clean=clean, run=run)
     if flapped:
         events.append(Note(EventType.AGENT_FLAPPED, flapped))
     return memory

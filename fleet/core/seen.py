@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fleet.core.moment import UNNAMED, Wall
 from fleet.core.words import Witness
+from fleet.times.moment import UNNAMED, Wall
 
 
 class ScreenState(StrEnum):

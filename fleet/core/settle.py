@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fleet.core.actions import Action, Paste, Post, Press, Start, Unpause
+from fleet.core.agent.heal import BAD_ID_TRIES
 from fleet.core.decision import Note
 from fleet.core.memory import AgentMemory, Message
-from fleet.core.moment import UNNAMED, Moment, Steady, Wall
+from fleet.core.queue import advance
 from fleet.core.result import Result
-from fleet.core.rules.heal import BAD_ID_TRIES
-from fleet.core.rules.outbox import advance
 from fleet.core.words import EventType, MessageState, Outcome
+from fleet.times.moment import UNNAMED, Moment, Steady, Wall
 
 MAYBE_DONE = frozenset({Outcome.DONE, Outcome.UNKNOWN})
 NOTHING_CHANGED = frozenset({Outcome.EXISTS, Outcome.STALE})

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from fleet.core.agent.decide import AgentDecision, rules_for
 from fleet.core.case import AgentSeen, Case, ProcView
-from fleet.core.decide import AgentDecision, rules_for
-from fleet.core.environment import ORIGINS
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Member
-from fleet.core.moment import Moment, Wall
+from fleet.core.starts import ORIGINS
+from fleet.times.moment import Moment, Wall
 
 Fact = tuple[str, str, str]  # what, its source, its value
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fleet.core.desired import Want
-from fleet.core.moment import Wall
-from fleet.core.state import Detail, State, WatchdogState
+from fleet.core.words import Detail, State, WatchdogState
+from fleet.times.moment import Wall
 
 if TYPE_CHECKING:
+    from fleet.core.agent.decide import Ruling
     from fleet.core.case import AgentSeen
-    from fleet.core.decide import Ruling
     from fleet.core.memory import AgentMemory
     from fleet.core.model import Member
     from fleet.core.outline import Listed

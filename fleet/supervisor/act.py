@@ -11,26 +11,26 @@ from functools import partial
 from typing import Any
 
 from fleet.core.actions import Action, LearnId, Paste, Post, Press, Remove, Signal, Start
-from fleet.core.decide import AgentDecision
+from fleet.core.agent.decide import AgentDecision
+from fleet.core.agent.heal import BAD_ID_TRIES
 from fleet.core.decision import Note
 from fleet.core.fleet_memory import after_heal
 from fleet.core.memory import AgentMemory, MadeFor, Message
 from fleet.core.model import Fleet, Member
-from fleet.core.moment import Moment
+from fleet.core.queue import tail_of
 from fleet.core.result import Result
-from fleet.core.rules.heal import BAD_ID_TRIES
-from fleet.core.rules.outbox import tail_of
 from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
 from fleet.core.words import EventType, Outcome
-from fleet.journal.store import StoreError
+from fleet.store.documents import StoreError
+from fleet.supervisor.ages import Ages
+from fleet.supervisor.look import Senses
+from fleet.supervisor.memories import Records
 from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Mind
-from fleet.world.ages import Ages
-from fleet.world.board import Board
-from fleet.world.perform import Order, Performer
-from fleet.world.records import Records
-from fleet.world.sense import Senses
-from fleet.world.trouble import Trouble
-from fleet.world.world import House
+from fleet.supervisor.perform import Order, Performer
+from fleet.supervisor.trouble import Trouble
+from fleet.supervisor.view import Board
+from fleet.supervisor.world import House
+from fleet.times.moment import Moment
 
 OLD_S = 60.0  # what was decided longer ago than this is decided again: this process was stopped in between
 TAIL_OF = 400  # characters of a long text in which its end is found

@@ -14,15 +14,14 @@ from fleet.core.desired import Desired
 from fleet.core.model import Fleet, Member
 from fleet.core.result import Result
 from fleet.core.seen import PaneView, Proc
-from fleet.core.state import Detail
-from fleet.core.words import Outcome
+from fleet.core.words import Detail, Outcome
 from fleet.ports import Target, Unavailable
+from fleet.supervisor.look import Look
+from fleet.supervisor.operator import Operator, Stopped
+from fleet.supervisor.project import real_world
+from fleet.supervisor.reload import Settled
 from fleet.supervisor.tick import Supervisor
-from fleet.world.operator import Operator, Stopped
-from fleet.world.real import real_world
-from fleet.world.reload import Settled
-from fleet.world.sense import Look
-from fleet.world.world import Helpers, World
+from fleet.supervisor.world import Helpers, World
 
 STOP_S = 10.0  # asking, forcing and hanging up are over by then
 START_S = 20.0  # with the end of an old run before it

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fleet.core.agent.decide import AgentDecision
 from fleet.core.case import Case
-from fleet.core.decide import AgentDecision
 from fleet.core.loop.nouns import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, FleetMemory
 from fleet.core.model import Member
-from fleet.core.moment import Moment, Steady
+from fleet.times.moment import Moment, Steady
 
 AT_ONCE = Steady(0.0)
 NOT_BY_ITSELF = Steady(1e15)  # only something that happens makes it due

@@ -17,36 +17,36 @@ from typing import TYPE_CHECKING, Any
 from fleet import __version__
 from fleet.core.actions import Start
 from fleet.core.agenda import Agenda, rest
-from fleet.core.budget import HOUR_S, fleet_allows
+from fleet.core.agent.decide import AgentDecision, judge, stumbled
 from fleet.core.case import AgentSeen, Case
-from fleet.core.decide import AgentDecision, judge, stumbled
 from fleet.core.desired import Desired
 from fleet.core.fleet_memory import forgiven, with_server
-from fleet.core.loop.case import LoopCase
-from fleet.core.loop.decide import LoopDecision, decide_loop
+from fleet.core.loop.decide_loop import LoopDecision, decide_loop
 from fleet.core.loop.effects import CallTask
+from fleet.core.loop.loop_case import LoopCase
 from fleet.core.loop.nouns import NO_LOOP, LoopSeen, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
-from fleet.core.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
+from fleet.core.restarts import HOUR_S, fleet_allows
 from fleet.core.words import FINAL, EventType
 from fleet.ports import Unavailable
+from fleet.store.position import PhaseBook, shown, standing
 from fleet.supervisor.act import Executor
+from fleet.supervisor.ages import Ages
+from fleet.supervisor.hear import Ears
+from fleet.supervisor.look import Look, Senses
+from fleet.supervisor.memories import Records
 from fleet.supervisor.mind import AT_ONCE, Mind
-from fleet.world.ages import Ages
-from fleet.world.board import Board
-from fleet.world.ears import Ears
-from fleet.world.ledger import Bookkeeper
-from fleet.world.perform import Performer
-from fleet.world.phasebook import PhaseBook, shown, standing
-from fleet.world.records import Records
-from fleet.world.reload import Reloader, Settled
-from fleet.world.sense import Look, Senses
-from fleet.world.trouble import Trouble
-from fleet.world.world import Helpers, House, World
+from fleet.supervisor.perform import Performer
+from fleet.supervisor.phase_tokens import Bookkeeper
+from fleet.supervisor.reload import Reloader, Settled
+from fleet.supervisor.trouble import Trouble
+from fleet.supervisor.view import Board
+from fleet.supervisor.world import Helpers, House, World
+from fleet.times.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
 
 if TYPE_CHECKING:
-    from fleet.world.loop import LoopKeeper  # only the watchdog itself has one
+    from fleet.supervisor.loop_keeper import LoopKeeper  # only the watchdog itself has one
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2

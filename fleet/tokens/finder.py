@@ -1,4 +1,4 @@
-"""Finding the files that may be an agent's, without listing what has not changed."""
+"""Finding the files that may be an agent's, and saying which there are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fleet.backends.ledger import Transcript
-from fleet.backends.readers import Wanted, lines_of
-from fleet.tail import Ident
-from fleet.tokens.places import describe
+from fleet.backends.readers import Wanted, lines_of, stores
+from fleet.reading import Ident
+from fleet.tokens.places import describe, mentions, owner
 
 _RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
 
@@ -115,3 +116,32 @@ def files_below(paths: Iterable[str]) -> Iterator[str]:
                 for name in sorted(names)
                 if name.endswith((".jsonl", ".json", ".db"))
             )
+
+
+# --------------------------------------------------------------------------------------------------
+# Which transcripts there are, and whose.
+
+
+def rows_of(wanted: Sequence[Wanted]) -> Iterator[dict[str, Any]]:
+    """One row a transcript, newest first, and one for each database that agents use."""
+    rows = []
+    for path, kind, stat in Finder().files(wanted):
+        source = describe(path, kind)
+        name = owner(source, wanted, mentions)
+        if name:
+            rows.append(_row(name, kind, source.session, path, stat))
+    for agent in wanted:
+        there = filter(os.path.exists, stores([agent]))
+        rows += [_row(agent.name, agent.kind, "", path, os.stat(path)) for path in there]
+    yield from sorted(rows, key=lambda row: -row["modified"])
+
+
+def _row(agent: str, kind: str, session: str, path: str, stat: os.stat_result) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "kind": kind,
+        "session": session,
+        "size": stat.st_size,
+        "modified": stat.st_mtime,
+        "path": path,
+    }

@@ -13,8 +13,8 @@ from typing import Any
 from fleet.backends.entries import Entry
 from fleet.backends.ledger import Transcript
 from fleet.backends.readers import DocumentFormat, StoreFormat, Wanted, formats, lines_of, stores
-from fleet.core.foreign import as_object
-from fleet.tail import Feed, Ident, Tail, ident_of
+from fleet.reading import Feed, Ident, Tail, ident_of
+from fleet.text import as_object
 from fleet.tokens.finder import Finder
 from fleet.tokens.places import SHARED, describe, mentions, owner
 

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fleet import regular
+from fleet import reading
 from fleet.backends.ledger import Transcript
 from fleet.backends.readers import Wanted, formats, lines_of, readers, store_of
-from fleet.core.foreign import objects
+from fleet.text import objects
 
 if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
     from fleet.core.model import Fleet
@@ -29,7 +29,7 @@ SHARED = "(shared)"  # cannot be the name of an agent
 def head_bytes(path: str, size: int = HEAD_BYTES) -> bytes:
     """The opening of a file; nothing when it cannot be read. A pipe in a file's place is never waited for."""
     try:
-        return regular.read(path, size)
+        return reading.read(path, size)
     except OSError:
         return b""
 
@@ -112,7 +112,7 @@ def _near(source: Transcript, agent: Wanted) -> bool:
     return not folders.isdisjoint(source.path.split(os.sep))
 
 
-def conversations(fleet: Fleet, read: Callable[[str, int], bytes] = regular.read) -> dict[str, list[str]]:
+def conversations(fleet: Fleet, read: Callable[[str, int], bytes] = reading.read) -> dict[str, list[str]]:
     """The conversation each agent is known to be in."""
     found = {}
     for agent in fleet.agents:

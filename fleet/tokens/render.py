@@ -17,7 +17,7 @@ from html import escape
 
 from fleet.backends.entries import USAGE, Entry, Role
 from fleet.backends.ledger import Counts
-from fleet.core.text import for_display, redact
+from fleet.text import for_display, redact
 from fleet.tokens.page import Facts, document, tiles
 
 _PEEK = 100  # characters of a result that are shown when results are not asked for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.backends.ledger import FIELDS, Counts, sum_counts
-from fleet.core.table import render
+from fleet.text import render
 from fleet.tokens.tokenlog import Prices, Record, record_cells, sum_costs
 
 Models = dict[str, Counts]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
-from fleet.core.foreign import as_object
 from fleet.ports import LogDisk
+from fleet.text import as_object
 from fleet.tokens.places import SHARED
 
 VERSION = 1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.backends.readers import DocumentFormat, StoreFormat, formats, readers
-from fleet.core.foreign import as_object
-from fleet.tail import ident_of
+from fleet.reading import ident_of
+from fleet.text import as_object
 from fleet.tokens.finder import files_below
 from fleet.tokens.parallel import Job, read_all, size_of
 from fleet.tokens.places import sniff

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import git
+from fleet.host import git
 from tests.sim.disk import SimDisk
 from tests.sim.repo import REPO, SimRepo
 

@@ -23,12 +23,12 @@ SHORT = 1.5  # seconds a real client waits here before it gives up on a stopped 
 
 
 def _by_processes(socket: str, root: str, project: str) -> Tmux:
-    tmux = pytest.importorskip("fleet.world.tmux")
+    tmux = pytest.importorskip("fleet.host.tmux.client")
     return tmux.TmuxServer(socket, root, project, os.path.join(root, "log"), timeout=SHORT)
 
 
 def _by_control_client(socket: str, root: str, project: str) -> Tmux:
-    control = pytest.importorskip("fleet.world.control")
+    control = pytest.importorskip("fleet.host.tmux.control")
     return control.ControlTmux(_by_processes(socket, root, project))
 
 

@@ -22,8 +22,8 @@ from rig import Home, Panes, installed  # noqa: E402  the path was just made
 from server import Server  # noqa: E402
 
 from fleet.backends import profiles  # noqa: E402
-from fleet.backends.screen import read  # noqa: E402
-from fleet.backends.selftest import Trial  # noqa: E402
+from fleet.backends.corpus import Trial  # noqa: E402
+from fleet.backends.screen_reader import read  # noqa: E402
 from fleet.core.seen import Reading  # noqa: E402
 from tests.deadlines import patience  # noqa: E402
 

@@ -16,7 +16,7 @@ from drill import WAYS
 from rig import Home, installed
 from server import Server
 
-from fleet.world.loopback import free_port
+from fleet.host.http import free_port
 from tests.deadlines import patience
 
 TESTS = Path(__file__).resolve().parents[1]

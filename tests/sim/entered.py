@@ -17,19 +17,19 @@ from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLEET = os.path.join(ROOT, "fleet")
-# What decides. The rest of `world` is the machine itself, which the simulation replaces.
-ROOMS = ("core", "journal", "supervisor")
-DECIDING = """
-    ages board ears ending gates ledger loop mail operator pages perform phasebook phasefiles
-    prompts records reload sense trouble
-"""
-FILES = tuple(f"world/{name}.py" for name in DECIDING.split())
+# What decides, keeps and carries out. `host` is the machine itself, which the simulation replaces.
+ROOMS = ("core", "store", "supervisor")
+FILES = ("host/ending.py",)
 APART = {  # why a file of these rooms is not counted
     "core/verbs_and_states.py": "a table that documents are made from",
-    "core/table.py": "columns for people",
-    "core/text.py": "how foreign words are shown; tests/unit has its tables",
-    "core/trust.py": "whose a path is: the simulated machine has one user",
-    "journal/locks.py": "flock itself: the simulation has its own lock",
+    "text.py": "columns for people",
+    "store/locks.py": "flock itself: the simulation has its own lock",
+    "store/lastgood.py": "the last good declaration of a project, below the home of the user",
+    "supervisor/project.py": "puts the real ports together",
+    "supervisor/declaration.py": "finds the file of a verb: tests/tmux",
+    "supervisor/keepsakes.py": "a removed state directory: tests/tmux",
+    "supervisor/launch.py": "the script of a pane, run by sh: tests/tmux",
+    "supervisor/notifier_child.py": "starts a process",
 }
 
 Lines = dict[str, set[int]]

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from fleet.journal.events import parse
+from fleet.store.eventlog import parse
 from tests.sim.declared import LOG_DIR
 from tests.sim.disk import SimDisk
 

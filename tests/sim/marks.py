@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES
-from fleet.core.state import EDGES
-from fleet.core.words import EventType
+from fleet.core.agent.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES
+from fleet.core.words import EDGES, EventType
 from tests.sim.agents import OUTCOMES
 from tests.sim.faults import DAILY, LOOP_DAILY
 from tests.sim.simulation import Report

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from fleet.core.words import EventType, Outcome
-from fleet.journal.events import parse
+from fleet.store.eventlog import parse
 from tests.sim.agents import BUSY, PERSONAS, Mood, SimAgent
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION
 from tests.sim.machine import Machine, SimMember

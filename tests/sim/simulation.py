@@ -18,19 +18,18 @@ from functools import lru_cache
 from random import Random
 
 from fleet.config import ConfigError, parse
+from fleet.core.agent.decide import AgentDecision
 from fleet.core.codec import from_plain
-from fleet.core.decide import AgentDecision
 from fleet.core.desired import NOTHING, Desired, Want
 from fleet.core.model import Fleet
 from fleet.core.views import Row
-from fleet.journal.store import StoreError
 from fleet.ports import Held, Host
+from fleet.store.documents import StoreError
+from fleet.supervisor.cli_servers import Mail, Pages
+from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
-from fleet.world.loop import LoopKeeper
-from fleet.world.mail import Mail
-from fleet.world.pages import Pages
-from fleet.world.reload import Reloader
-from fleet.world.world import Helpers, House, World
+from fleet.supervisor.world import Helpers, House, World
 from tests.sim.agents import CALM, PERSONAS, Account, Mood, SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.clock import SimClock

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core import decide
 from fleet.core.actions import Start
+from fleet.core.agent import decide
 from fleet.core.case import Case, Verdict
-from fleet.journal.events import parse
-from fleet.world.perform import Performer
+from fleet.store.eventlog import parse
+from fleet.supervisor.perform import Performer
 from tests.sim.declared import LOG_DIR, Declared
 from tests.sim.scenes import agent, at, lives, story
 from tests.sim.simulation import Simulation

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from fleet.backends.screen import read
+from fleet.backends.screen_reader import read
 from fleet.config import parse
 from fleet.core.seen import ScreenState
 from tests.sim.agents import PERSONAS, UNREADABLE, Account, Mood, SimAgent, Temper

@@ -15,8 +15,8 @@ from typing import Protocol
 from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.words import Outcome
+from fleet.host.tmux.speaker import Silent
 from fleet.ports import Inherited, Launch, Unavailable
-from fleet.world.speaker import Silent
 from tests.sim.clock import SimClock
 from tests.sim.processes import ProcessTable, SimProc
 

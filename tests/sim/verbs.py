@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from fleet.cli.common import Io
-from fleet.cli.desk import Desk
-from fleet.cli.main import parse as parse_words
-from fleet.cli.main import told
 from fleet.config import ConfigError
-from fleet.world.operator import Operator
+from fleet.supervisor.operator import Operator
+from fleet.verbs.common import Io
+from fleet.verbs.desk import Desk
+from fleet.verbs.main import parse as parse_words
+from fleet.verbs.main import told
 from tests.sim.declared import CONFIG
 from tests.sim.fiber import Fiber
 from tests.sim.machine import Killed

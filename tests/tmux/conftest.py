@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from fleet.core.seen import PaneView
+from fleet.host import procfs
+from fleet.host.processes import ProcTable
+from fleet.host.tmux.client import TmuxServer, resolve_socket
+from fleet.host.tmux.control import ControlTmux
 from fleet.ports import Launch
-from fleet.world import procfs
-from fleet.world.control import ControlTmux
-from fleet.world.processes import ProcTable
-from fleet.world.tmux import TmuxServer, resolve_socket
 from tests.deadlines import patience
 from tests.outcomes import DONE
 from tests.tmux.project import Project

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from fleet.cli import main
-from fleet.cli.common import Io
+from fleet.verbs import main
+from fleet.verbs.common import Io
 
 
 def verb(config: Path, *words: str) -> tuple[int, str]:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fleet.journal.events import parse
-from fleet.world import procfs
-from fleet.world.processes import ProcTable
-from fleet.world.tmux import resolve_socket
+from fleet.host import procfs
+from fleet.host.processes import ProcTable
+from fleet.host.tmux.client import resolve_socket
+from fleet.store.eventlog import parse
 from tests.deadlines import patience
 
 ENGINE = Path(__file__).parents[2]

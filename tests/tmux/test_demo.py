@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import procfs
-from fleet.world.tmux import resolve_socket
+from fleet.host import procfs
+from fleet.host.tmux.client import resolve_socket
 from tests.tmux.project import ENGINE, until
 
 pytestmark = pytest.mark.tmux

@@ -18,9 +18,9 @@ import pytest
 
 from fleet import config
 from fleet.core.seen import PaneRef
+from fleet.host.tmux import language, pane_rows
 from fleet.ports import Launch
-from fleet.world import tmux_rows, tmux_text
-from fleet.world.operator import Operator
+from fleet.supervisor.operator import Operator
 from tests.tmux.inside import verb
 from tests.tmux.project import Project
 
@@ -58,7 +58,7 @@ class Arena:
         for name in (*LOOKALIKES, ""):
             self.settle(f"{p.prefix}{name}")
         self.settle(p.prefix.rstrip("-"))
-        self.settle(f"{tmux_rows.anchor(self.fleet.project_id)}-2")
+        self.settle(f"{pane_rows.anchor(self.fleet.project_id)}-2")
         for name in OURS:  # where a bare name is looked for first: in the windows of the newest session
             p.tmux("new-window", "-d", "-t", f"={p.prefix}:", "-n", f"{p.prefix}{name}", "cat")
         self.before = self.strangers()
@@ -165,6 +165,6 @@ def test_lookalikes_survive_a_thousand_operations(arena):
 @pytest.mark.parametrize("spelling", ["{}", "{}:"])
 def test_with_any_other_spelling_of_a_target_they_would_not(arena, monkeypatch, spelling):
     """T1, T6: they really are in danger: a spelling that is less than exact hurts somebody soon."""
-    monkeypatch.setattr(tmux_text, "exact", lambda session: spelling.format(tmux_text.name(session)))
+    monkeypatch.setattr(language, "exact", lambda session: spelling.format(language.name(session)))
     with pytest.raises(Hurt):
         arena.operate(OPERATIONS)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import freezer, procfs
-from fleet.world.processes import ProcTable
+from fleet.host import freezer, procfs
+from fleet.host.processes import ProcTable
 from tests.tmux.project import Project, until
 
 pytestmark = pytest.mark.tmux

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import procfs
+from fleet.host import procfs
 from tests.tmux.project import Project, scripted, until
 
 pytestmark = pytest.mark.tmux

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from fleet.world import processes
+from fleet.host import processes
 from tests.tmux.inside import verb
 from tests.tmux.project import Project, until
 
@@ -75,8 +75,8 @@ def test_one_that_nothing_can_end_is_named_and_blocks_only_its_own_agent(make, m
     immortal, old = noted(p), p.pid("b")
     send = processes._send
     monkeypatch.setattr(processes, "_send", lambda proc, signum: proc.pid != immortal and send(proc, signum))
-    monkeypatch.setattr("fleet.core.rules.stopping.IN_PERSON_S", 0.2)
-    monkeypatch.setattr("fleet.core.rules.stopping.HANG_UP_S", 0.1)
+    monkeypatch.setattr("fleet.core.agent.stopping.IN_PERSON_S", 0.2)
+    monkeypatch.setattr("fleet.core.agent.stopping.HANG_UP_S", 0.1)
     monkeypatch.setattr("fleet.supervisor.deputy.START_S", 4.0)
     monkeypatch.setattr("fleet.supervisor.deputy.STOP_S", 4.0)
     code, said = verb(p.config, "restart", "a", "b", "--no-wait")

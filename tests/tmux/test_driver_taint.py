@@ -27,14 +27,14 @@ from fleet.config.keys import BY_SECTION
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.schema import Key, Type
 from fleet.core.model import Fleet, Member
+from fleet.host.children import Jobs
+from fleet.host.tmux.control import ControlTmux
+from fleet.host.tmux.server import server_of
+from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.project import real_helpers, real_world
+from fleet.supervisor.prompts import model_in
+from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
-from fleet.world.control import ControlTmux
-from fleet.world.jobs import Jobs
-from fleet.world.loop import LoopKeeper
-from fleet.world.prompts import model_in
-from fleet.world.real import real_helpers, real_world
-from fleet.world.reload import Reloader
-from fleet.world.server import server_of
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE, Project, until
 
@@ -462,10 +462,10 @@ def test_hostile_words_in_the_projects_own_path_and_in_what_a_file_says_once(hos
     assert not obeyed(tmp_path, ENGINE, Path.cwd())
 
 
-@pytest.mark.parametrize("door", ["launch.quote", "tmux_text.shlex.quote"])
+@pytest.mark.parametrize("door", ["supervisor.launch.quote", "host.tmux.language.shlex.quote"])
 def test_a_door_left_open_would_be_noticed(hostile, tmp_path, monkeypatch, door):
     """The marks are no empty threat: where a value is not quoted, they appear."""
-    monkeypatch.setattr(f"fleet.world.{door}", lambda text: text)
+    monkeypatch.setattr(f"fleet.{door}", lambda text: text)
     p, fleet = hostile(HOSTILE.index("$(touch %)"))
     verb(p.config, "up", *(m.name for m in fleet.members), "--no-wait")
     until(lambda: obeyed(tmp_path))

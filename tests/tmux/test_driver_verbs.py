@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from fleet.world import procfs
-from fleet.world.logs import SOFT_CAP
+from fleet.host import procfs
+from fleet.host.pane_logs import SOFT_CAP
 from tests.tmux.inside import verb
 from tests.tmux.project import Project, scripted, until
 

@@ -14,20 +14,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet.core.loop.case import LoopCase
-from fleet.core.loop.decide import LoopDecision, decide_loop
+from fleet.core.loop.decide_loop import LoopDecision, decide_loop
+from fleet.core.loop.loop_case import LoopCase
 from fleet.core.loop.nouns import GitView
 from fleet.core.model import Gate, Handoff
-from fleet.core.moment import Moment
+from fleet.host import git
+from fleet.host.children import Jobs, child_env
+from fleet.host.clock import RealClock
+from fleet.host.clone import CloneError, clone_command, found, make_clone
+from fleet.host.disk import RealDisk
 from fleet.ports import Host
-from fleet.world import git
-from fleet.world.clock import RealClock
-from fleet.world.clone import CloneError, clone_command, found, make_clone
-from fleet.world.files import RealDisk
-from fleet.world.jobs import Jobs, child_env
-from fleet.world.loop import LoopKeeper
-from fleet.world.phasebook import PhaseBook
-from fleet.world.world import House, World
+from fleet.store.position import PhaseBook
+from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.world import House, World
+from fleet.times.moment import Moment
 from tests.tmux.project import until
 from tests.unit.loops import change, fleet, phase
 
@@ -578,7 +578,7 @@ def test_what_a_child_leaves_running_ends_with_it(tmp_path):
 
 
 def test_a_child_that_ignores_the_request_to_end_is_forced(tmp_path, monkeypatch):
-    monkeypatch.setattr("fleet.world.jobs.KILL_AFTER_S", 0.1)
+    monkeypatch.setattr("fleet.host.children.KILL_AFTER_S", 0.1)
     jobs = Jobs(time.monotonic)
     jobs.start(
         "x", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], cwd=str(tmp_path), timeout=0.1
@@ -602,7 +602,7 @@ def test_a_cancelled_child_is_never_heard_of_and_its_name_is_free(tmp_path):
 
 
 def test_too_much_output_ends_a_child(tmp_path, monkeypatch):
-    monkeypatch.setattr("fleet.world.jobs.OUTPUT_CAP", 10_000)
+    monkeypatch.setattr("fleet.host.children.OUTPUT_CAP", 10_000)
     jobs = Jobs(time.monotonic)
     jobs.start("x", ["yes"], cwd=str(tmp_path), timeout=60)
     (ended,) = until(jobs.poll)
@@ -619,7 +619,7 @@ def test_a_child_that_cannot_be_started_says_why(tmp_path):
 
 def test_children_of_a_killed_supervisor_are_ended_by_the_next_one(tmp_path):
     code = (
-        "import sys, time; from fleet.world.jobs import Jobs; from fleet.world.files import RealDisk\n"
+        "import sys, time; from fleet.host.children import Jobs; from fleet.host.disk import RealDisk\n"
         f"j = Jobs(time.monotonic, RealDisk(), {str(tmp_path / 'jobs')!r})\n"
         f"j.start('g', ['sleep', '1000'], cwd='/', timeout=999, log={str(tmp_path / 'log')!r})\n"
         "print(j.pids()[0], flush=True); time.sleep(1000)"

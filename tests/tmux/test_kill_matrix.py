@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from fleet.core.memory import Message
-from fleet.core.rules.outbox import tail_of
+from fleet.core.queue import tail_of
 from fleet.core.words import MessageKind
-from fleet.journal.outbox import Outbox
-from fleet.world import procfs
-from fleet.world.files import RealDisk
-from fleet.world.waker import nudge
+from fleet.host import procfs
+from fleet.host.disk import RealDisk
+from fleet.host.waker import nudge
+from fleet.store.outbox import Outbox
 from tests.deadlines import patience
 from tests.tmux.project import Project, until
 

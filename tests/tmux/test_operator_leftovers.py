@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import procfs
-from fleet.world.tmux import resolve_socket
+from fleet.host import procfs
+from fleet.host.tmux.client import resolve_socket
 from tests.tmux.project import Project, gated, scripted, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import procfs
+from fleet.host import procfs
 from tests.tmux.project import Project
 
 pytestmark = pytest.mark.tmux

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world import git
-from fleet.world.files import RealDisk
+from fleet.host import git
+from fleet.host.disk import RealDisk
 from tests.tmux.project import until
 from tests.tmux.test_git import commit, run, watch
 from tests.tmux.test_loop import LOOP, make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.world.repos import RepoFacts, doubts
+from fleet.host.repos import RepoFacts, doubts
 from tests.tmux.test_git import commit, run
 from tests.tmux.test_ground import CLONES, project, write
 

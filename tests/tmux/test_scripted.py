@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends.screen import read
-from fleet.config.profiles import profile_values, shipped
+from fleet.backends.screen_reader import read
+from fleet.config.backend_tables import profile_values, shipped
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
-from fleet.scripted.children import KINDS
-from fleet.world import procfs
+from fleet.host import procfs
+from fleet.scripted_agent.child_kinds import KINDS
 from tests.deadlines import patience
 from tests.tmux.conftest import until
 

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from fleet.world import procfs
-from fleet.world.tmux import resolve_socket
+from fleet.host import procfs
+from fleet.host.tmux.client import resolve_socket
 from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, until
 

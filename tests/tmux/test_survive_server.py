@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.journal.locks import WatchdogLock
-from fleet.world import procfs
-from fleet.world.clock import RealClock
+from fleet.host import procfs
+from fleet.host.clock import RealClock
+from fleet.store.locks import WatchdogLock
 from tests.tmux.project import ENGINE, Project, scripted, until
 
 pytestmark = pytest.mark.tmux
@@ -151,8 +151,9 @@ def test_a_project_that_is_taken_away_whole_is_not_written_back(make):
 FIFTY = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-import fleet.cli.watchdog, fleet.supervisor.tick, fleet.config, fleet.world.loop, fleet.world.control
-from fleet.cli.main import main
+import fleet.verbs.watchdog, fleet.supervisor.tick, fleet.config
+import fleet.supervisor.loop_keeper, fleet.host.tmux.control
+from fleet.verbs.main import main
 gate, opened = os.pipe()
 for n in range(50):
     if os.fork() == 0:

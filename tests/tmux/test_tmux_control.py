@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from fleet.host.tmux.control import ControlTmux
 from fleet.ports import Unavailable
-from fleet.world.control import ControlTmux
 from tests.outcomes import DONE
 from tests.tmux.conftest import until
 

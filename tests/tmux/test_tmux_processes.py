@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 
 from fleet.core.seen import Proc
-from fleet.world import procfs
-from fleet.world.processes import ProcTable, start_time, watch_death
+from fleet.host import procfs
+from fleet.host.processes import ProcTable, start_time, watch_death
 from tests.outcomes import DONE
 from tests.tmux.conftest import until
 
@@ -217,7 +217,7 @@ def test_many_trees_and_many_dead_cost_one_reading_of_the_table_a_look(monkeypat
     reads: list[float] = []
     real = procfs.table
     monkeypatch.setattr(procfs, "table", lambda: (reads.append(0.0), real())[1])
-    monkeypatch.setattr("fleet.world.processes._SAME_LOOK", 60.0)
+    monkeypatch.setattr("fleet.host.processes._SAME_LOOK", 60.0)
     table = ProcTable()
     for look in (1, 2):
         table.begin_look()

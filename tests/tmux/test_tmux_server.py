@@ -9,9 +9,9 @@ import subprocess
 import pytest
 
 from fleet.core.seen import PaneRef
+from fleet.host.tmux.client import TmuxServer, resolve_socket
+from fleet.host.tmux.language import Refused
 from fleet.ports import Unavailable
-from fleet.world.tmux import TmuxServer, resolve_socket
-from fleet.world.tmux_text import Refused
 from tests.deadlines import patience
 from tests.outcomes import DONE, EXISTS
 from tests.tmux.conftest import make_floor, tear_down, until
@@ -285,7 +285,7 @@ def test_the_users_own_server_is_left_as_it_is(tmp_path, monkeypatch):
 def test_eight_processes_creating_one_session_make_one(floor):
     floor.start("a-zero")
     code = (
-        "import sys; from fleet.world.tmux import TmuxServer; from fleet.ports import Launch;"
+        "import sys; from fleet.host.tmux.client import TmuxServer; from fleet.ports import Launch;"
         "name, log, script, run = sys.argv[1:];"
         "print(TmuxServer(name, log + '/state', 'p1', log, timeout=30).create("
         "[Launch('a-one', script, run, 'a-one.log', {'PATH': '/usr/bin:/bin'})])['a-one'].outcome)"

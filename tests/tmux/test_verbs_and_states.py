@@ -37,7 +37,7 @@ from fleet.core.verbs_and_states import (
     Window,
     Wished,
 )
-from fleet.world import procfs
+from fleet.host import procfs
 from tests.deadlines import patience
 from tests.programs import need
 from tests.tmux.project import ENGINE, Project, scripted, until

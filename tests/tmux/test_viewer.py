@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.world.tmux import resolve_socket
+from fleet.host.tmux.client import resolve_socket
 from tests.tmux.project import ENGINE, Project, until
 
 pytestmark = [pytest.mark.tmux, pytest.mark.long]

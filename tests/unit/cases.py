@@ -10,9 +10,9 @@ from fleet.core.desired import Want
 from fleet.core.loop.nouns import LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message, Run
 from fleet.core.model import Backend, Member, Pattern, WatchdogSpec
-from fleet.core.moment import Moment
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
 from fleet.core.words import MessageKind
+from fleet.times.moment import Moment
 
 NOW = Moment(steady=1_000_000.0, wall=1_800_000_000.0)
 SERVER = ServerId(10, 1_799_000_000)

@@ -14,9 +14,9 @@ import signal
 import sys
 import time
 
-from fleet.journal.events import Begun, Events, read
-from fleet.journal.store import Store
-from fleet.world.files import RealDisk
+from fleet.host.disk import RealDisk
+from fleet.store.documents import Store
+from fleet.store.eventlog import Begun, Events, read
 
 PAD = "x" * 20000
 

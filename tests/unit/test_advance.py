@@ -8,20 +8,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet.core.loop.case import LoopCase
-from fleet.core.loop.decide import decide_loop
+from fleet.core.loop.decide_loop import decide_loop
 from fleet.core.loop.effects import CallTask
+from fleet.core.loop.loop_case import LoopCase
 from fleet.core.loop.nouns import GateJob, LoopJob, Place
 from fleet.core.loop.pings import ping_id
 from fleet.core.model import Gate, Handoff, OnComplete
-from fleet.core.moment import Moment
 from fleet.core.words import Outcome, PingAbout
-from fleet.journal.store import Store
 from fleet.ports import Host, JobEnd
-from fleet.world.loop import LoopKeeper
-from fleet.world.phasebook import PhaseBook
-from fleet.world.phasefiles import MARKER
-from fleet.world.world import House, World
+from fleet.store.documents import Store
+from fleet.store.position import PhaseBook
+from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.phase_files import MARKER
+from fleet.supervisor.world import House, World
+from fleet.times.moment import Moment
 from tests.unit.loops import A, B, Crash, MemoryDisk, change, fleet, place
 
 REPO = "/p/builder"

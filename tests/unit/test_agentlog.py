@@ -16,7 +16,7 @@ import pytest
 from fleet.backends.entries import Entry, Role
 from fleet.backends.ledger import Counts
 from fleet.backends.readers import Wanted
-from fleet.tokens import cli
+from fleet.tokens import agentlog as cli
 from fleet.tokens.cleanlogs import CleanLogs
 from fleet.tokens.follow import Follower
 from fleet.tokens.render import Manner, Renderer

@@ -18,47 +18,41 @@ FILES = sorted((ROOT / "fleet").rglob("*.py"))
 
 # What each room may import of ours, besides itself.
 MAY_IMPORT = {
-    "core": set(),
-    "ports": {"core"},
-    "config": {"core", "backends", "regular"},
-    "backends": {"core", "engine", "regular", "tail"},
+    "text": set(),
+    "times": set(),
+    "core": {"text", "times"},
+    "ports": {"core", "times"},
+    "config": {"text", "times", "core", "backends", "reading"},
+    "backends": {"text", "times", "core", "reading", "engine"},
+    "store": {"text", "times", "core", "ports", "reading"},
     # agentlog is a program of its own and reads agents.toml
-    "tokens": {"core", "ports", "config", "backends", "regular", "tail", "when", "engine"},
-    "scripted": {"core", "backends.scripted"},
-    "journal": {"core", "ports", "regular"},
-    "world": {"core", "ports", "journal", "backends", "config", "tokens", "umask", "regular", "engine"},
-    "supervisor": {"core", "ports", "config", "backends", "journal", "world", "tokens"},
-    "rooms": {"core", "ports", "config", "journal", "world", "tokens", "regular", "engine"},
-    "cli": {
-        "core",
-        "ports",
-        "config",
-        "backends",
-        "journal",
-        "world",
-        "tokens",
-        "scripted",
-        "supervisor",
-        "bootstrap",
-        "umask",
-        "regular",
-        "when",
+    "tokens": {"text", "times", "core", "ports", "config", "backends", "store", "reading", "engine"},
+    "host": {"text", "times", "core", "ports", "store", "reading", "umask"},
+    "supervisor": {
+        "text", "times", "core", "ports", "config", "backends", "store", "host", "tokens", "reading",
         "engine",
     },
+    "extras": {
+        "text", "times", "core", "ports", "config", "store", "host", "supervisor.declaration", "tokens",
+        "reading", "engine",
+    },
+    "verbs": {
+        "text", "times", "core", "ports", "config", "backends", "store", "host", "supervisor", "tokens",
+        "reading", "engine", "umask", "bootstrap",
+    },
+    "scripted_agent": {"text", "backends.scripted"},
     # the last one to name the package that is missing
-    "bootstrap": {"umask", "engine", "ports", "journal.locks", "world.packages"},
-    "start": {"cli", "tokens", "umask"},
+    "bootstrap": {"umask", "engine", "ports", "store.locks", "host.packages"},
+    "start": {"verbs", "tokens", "umask"},
     "__main__": {"start"},
     "engine": set(),
     "umask": set(),
-    "regular": set(),
-    "tail": {"regular"},
-    "when": {"core"},
-}
+    "reading": set(),
+}  # fmt: skip
 PURE_STDLIB = set(
     """__future__ base64 binascii bisect calendar collections dataclasses datetime difflib enum fnmatch
     functools hashlib heapq itertools json math operator posixpath re shlex signal stat statistics string
-    textwrap types typing unicodedata zlib zoneinfo""".split()  # noqa: SIM905  easier to read than thirty quoted words
+    textwrap types typing unicodedata warnings zlib zoneinfo""".split()  # noqa: SIM905  easier to read than thirty quoted words
 )
 IMPURE_CALLS = {
     "open",
@@ -73,7 +67,7 @@ IMPURE_CALLS = {
     "monotonic",
     "kill",
 }
-THIRD_PARTY_ROOMS = {"when", "world", "backends", "tokens", "rooms", "cli"}
+THIRD_PARTY_ROOMS = {"times", "host", "backends", "tokens", "extras", "verbs"}
 
 
 def room_of(path: Path) -> str:
@@ -114,20 +108,21 @@ def test_a_room_imports_only_the_rooms_below_it(path):
         if parts[0] != "fleet" or len(parts) == 1 or parts[1].startswith("__"):
             continue
         target, allowed = parts[1], MAY_IMPORT[room]
-        if room == "cli" and target == "rooms":  # a room is imported only by its own verb
-            assert parts[2] == path.stem, f"{path}:{line}: room {parts[2]} imported by another verb"
+        if room == "verbs" and target == "extras":  # a guest is imported only by its own verb
+            assert parts[2] == path.stem, f"{path}:{line}: extra {parts[2]} imported by another verb"
             continue
         assert target == room or target in allowed or ".".join(parts[1:3]) in allowed, (
             f"{path}:{line}: {module}"
         )
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) == "core"], ids=named)
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) in {"text", "times", "core"}], ids=named)
 def test_core_has_no_clock_no_files_and_no_voice(path):
     tree = tree_of(path)
     for module, line, _ in imports(tree):
         first = module.split(".")[0]
-        assert first in PURE_STDLIB | {"fleet"}, f"{path}:{line}: core imports {module}"
+        pure = PURE_STDLIB | ({"fleet"} if room_of(path) == "core" else {"fleet", "dateutil"})
+        assert first in pure, f"{path}:{line}: core imports {module}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
@@ -136,11 +131,11 @@ def test_core_has_no_clock_no_files_and_no_voice(path):
 
 # Who may read the machine's clocks or wait by them, and why. All others get a Clock handed in.
 READS_CLOCKS = {
-    "fleet/world/clock.py": "the clock itself",
+    "fleet/host/clock.py": "the clock itself",
     "fleet/bootstrap.py": "runs before there is anything that could hand it one",
-    "fleet/scripted": "a program of its own: an agent, not the fleet",
+    "fleet/scripted_agent": "a program of its own: an agent, not the fleet",
     "fleet/backends/scripted/records.py": "what that program writes",
-    "fleet/tokens/cli.py": "a program of its own: agentlog",
+    "fleet/tokens/agentlog.py": "a program of its own: agentlog",
     "fleet/tokens/finder.py": "compares the dates of the file system with the clock that makes them",
 }
 CLOCKS = {
@@ -182,8 +177,8 @@ def test_libraries_are_imported_where_they_are_needed_and_not_before(path):
         first = module.split(".")[0]
         if first == "fleet" or first in sys.stdlib_module_names:
             continue
-        # a room is itself imported only when its verb runs: see the next test
-        late = not top or room_of(path) == "rooms"
+        # an extra is itself imported only when its verb runs: see the next test
+        late = not top or room_of(path) == "extras"
         assert late, f"{path}:{line}: {module} is imported by merely importing this file"
         assert room_of(path) in THIRD_PARTY_ROOMS, f"{path}:{line}: {module}"
 
@@ -204,21 +199,21 @@ def test_every_library_has_a_job():
         assert dependency not in project["dependencies"] or f"| {name} |" in said, name
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) != "rooms"], ids=named)
-def test_a_room_is_loaded_when_its_verb_runs_and_not_before(path):
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) != "extras"], ids=named)
+def test_an_extra_is_loaded_when_its_verb_runs_and_not_before(path):
     early = [
         f"{path}:{line}: {module}"
         for module, line, top in imports(tree_of(path))
-        if top and "rooms" in module
+        if top and module.startswith("fleet.extras")
     ]
     assert not early
 
 
-def test_without_any_room_everything_else_works(tmp_path):
-    def but_rooms(_folder, names):
-        return [n for n in names if n in {"rooms", "__pycache__"}]
+def test_without_any_extra_everything_else_works(tmp_path):
+    def but_extras(_folder, names):
+        return [n for n in names if n in {"extras", "__pycache__"}]
 
-    shutil.copytree(ROOT / "fleet", tmp_path / "fleet", ignore=but_rooms)
+    shutil.copytree(ROOT / "fleet", tmp_path / "fleet", ignore=but_extras)
     for name in ("agents.py", "agents.example.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
     program = """
@@ -226,7 +221,7 @@ import importlib, pkgutil, sys, fleet
 for module in pkgutil.walk_packages(fleet.__path__, "fleet."):
     if "__main__" not in module.name:
         importlib.import_module(module.name)
-assert not [name for name in sys.modules if name.startswith("fleet.rooms")]
+assert not [name for name in sys.modules if name.startswith("fleet.extras")]
 """
     for words in (
         ["-c", program],
@@ -254,10 +249,10 @@ PLAIN = re.compile(
 
 # A CLI is named here, so many times, and why. It may only become less.
 NAMED = {
-    "fleet/cli/backend.py": (2, "an example in a hint: a name that works is worth more than NAME"),
-    "fleet/cli/screen.py": (3, "the same"),
-    "fleet/cli/selftest.py": (4, "says for whom tests/live has a drill"),
-    "fleet/cli/starter.toml": (3, "the first file of a newcomer says which backends are built in"),
+    "fleet/verbs/backend.py": (2, "an example in a hint: a name that works is worth more than NAME"),
+    "fleet/verbs/screen.py": (3, "the same"),
+    "fleet/verbs/selftest.py": (4, "says for whom tests/live has a drill"),
+    "fleet/verbs/starter.toml": (3, "the first file of a newcomer says which backends are built in"),
     "fleet/config/build.py": (1, "an example in a hint"),
     "fleet/config/keys.py": (10, "examples of the reference are such as people write"),
     "fleet/tokens/prices.toml": (37, "names of models"),
@@ -290,7 +285,7 @@ def test_there_are_words_to_look_for():
 def test_only_its_folder_knows_a_cli():
     """No name, variable or glyph of one stands anywhere else, but where NAMED says why.
 
-    `fleet/scripted` is a program with a screen of its own, which only looks like another's.
+    `fleet/scripted_agent` is a program with a screen of its own, which only looks like another's.
     """
     found = {}
     inside = [ROOT / "fleet/backends" / folder for folder in FOLDERS]
@@ -298,17 +293,19 @@ def test_only_its_folder_knows_a_cli():
         if path.suffix not in {".py", ".toml", ".md", ".sh"} or any(home in path.parents for home in inside):
             continue
         text = path.read_text(encoding="utf-8")
-        if path.suffix == ".toml" and room_of(path) == "scripted":
+        if path.suffix == ".toml" and room_of(path) == "scripted_agent":
             continue
-        if named(path) in {"fleet/backends/screen.py", "fleet/backends/selftest.py"}:
+        if named(path) in {"fleet/backends/screen_reader.py", "fleet/backends/corpus.py"}:
             text = re.sub(r"[^\x00-\x7f]", "", text)  # spinners and bullets of anybody
         if count := len(CLI_WORDS.findall(text)):
             found[named(path)] = count
     assert found == {path: count for path, (count, _) in NAMED.items()}
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) not in {"world", "scripted"}], ids=named)
-def test_only_the_world_speaks_to_tmux(path):
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if room_of(p) not in {"host", "scripted_agent"}], ids=named
+)
+def test_only_the_host_speaks_to_tmux(path):
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.List | ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
             words = [e.value for e in node.elts if isinstance(e, ast.Constant)]
@@ -322,7 +319,7 @@ def test_only_the_world_speaks_to_tmux(path):
 HOT = [
     v
     for v in ("status", "validate", "down", "logs", "version", "init")
-    if (ROOT / f"fleet/cli/{v}.py").exists()
+    if (ROOT / f"fleet/verbs/{v}.py").exists()
 ]
 
 
@@ -332,7 +329,7 @@ def test_the_hot_path_loads_no_library(verb):
 import sys
 before = set(sys.modules)
 import agents
-import fleet.cli.main, fleet.config, fleet.cli.{verb}
+import fleet.verbs.main, fleet.config, fleet.verbs.{verb}
 print(*sorted({{m.split(".")[0] for m in set(sys.modules) - before}}))
 """
     environ = {k: v for k, v in os.environ.items() if not k.startswith("COV")}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from fleet.core.agent.bringup import Left, left_as_it_is, limited_until
 from fleet.core.desired import Desire, Want
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import Member
-from fleet.core.rules.bringup import Left, left_as_it_is, limited_until
 from fleet.core.seen import PaneView
 from tests.unit.cases import REF
 

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet import bootstrap, engine, ports
-from fleet.cli import common, completions, doctor, init, logs, main, parser
 from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import Backend, Fleet, Member
-from fleet.core.table import render
-from fleet.core.text import escaped
-from fleet.journal import locks, outbox, store
-from fleet.world import packages, terminal, tmux_words
+from fleet.host import packages
+from fleet.host.tmux import dialects, server
+from fleet.store import documents, locks, outbox
+from fleet.text import escaped, render
+from fleet.verbs import common, completions, doctor, init, logs, main, parser
 from tests.deadlines import patience
 from tests.programs import COMMON, need
 
@@ -168,7 +168,9 @@ def test_help_about_a_verb_is_that_verbs_help():
 def test_help_lists_every_verb_that_is_there_and_no_other():
     code, out, _ = call("--help")
     listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
-    there = {name for name, (module, *_) in main.VERBS.items() if (ROOT / f"fleet/cli/{module}.py").exists()}
+    there = {
+        name for name, (module, *_) in main.VERBS.items() if (ROOT / f"fleet/verbs/{module}.py").exists()
+    }
     assert code == 0
     assert listed == there - {"watchdog"}
     assert call()[0] == 2
@@ -182,7 +184,7 @@ def test_every_verb_explains_itself(verb):
 
 def test_a_verb_module_has_the_agreed_form():
     for verb, (name, *_) in main.verbs().items():
-        module = importlib.import_module(f"fleet.cli.{name}")
+        module = importlib.import_module(f"fleet.verbs.{name}")
         assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
         first, *rest = (parser.parser_for(verb, module).description or "").strip().splitlines()
         assert first == f"{main.VERBS[verb][1]}.", "the overview and the verb say the same"
@@ -246,7 +248,7 @@ def test_closed_streams_and_odd_locales_are_survived():
         (SystemExit(3), 3, ""),
         (locks.LockError("somebody has it: wait"), 1, "error: somebody has it: wait\n"),
         (outbox.OutboxFull("too many: wait"), 1, "error: too many: wait\n"),
-        (store.StoreError("too new: update"), 1, "error: too new: update\n"),
+        (documents.StoreError("too new: update"), 1, "error: too new: update\n"),
         (ports.Unavailable("no tmux: install it"), 1, "error: no tmux: install it\n"),
         (bootstrap.CannotBuild("no network: wait"), 1, "error: no network: wait\n"),
         (
@@ -403,7 +405,7 @@ def test_attach_prints_the_exact_command(project):
 
 def test_a_recorded_socket_elsewhere_is_used_by_its_path(project):
     (project / "state" / "state").mkdir(parents=True)
-    (project / "state" / "state" / terminal.RECORDED).write_text("/run/other/ao-t\n")
+    (project / "state" / "state" / server.RECORDED).write_text("/run/other/ao-t\n")
     assert (
         call("attach", "--print", "builder")[1] == "tmux -S /run/other/ao-t attach-session -t =t-builder:\n"
     )
@@ -411,8 +413,8 @@ def test_a_recorded_socket_elsewhere_is_used_by_its_path(project):
 
 def test_a_nested_client_does_not_know_of_the_outer_tmux(monkeypatch):
     monkeypatch.setenv("TMUX", "/tmp/outer,1,0")
-    assert "TMUX" not in terminal.environment(["tmux", "attach-session"])
-    assert "TMUX" in terminal.environment(["tmux", "switch-client"])
+    assert "TMUX" not in server.environment(["tmux", "attach-session"])
+    assert "TMUX" in server.environment(["tmux", "switch-client"])
 
 
 # -- init ------------------------------------------------------------------------------------------------
@@ -495,7 +497,7 @@ def test_doctor_works_with_no_fleet_and_no_tmux(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (tmux_words.PROVED[0], f"ok    tmux: {tmux_words.PROVED[0]}\n"),
+        (dialects.PROVED[0], f"ok    tmux: {dialects.PROVED[0]}\n"),
         ("3.4", "warn  tmux: 3.4: not among the proved versions\n"),
         ("99.1", "warn  tmux: 99.1: newer than any proved version\n"),
         ("2.9a", "fail  tmux: tmux 2.9a is older than 3.2\n"),
@@ -563,7 +565,7 @@ def bin_with(folder: Path, *tools: str) -> Path:
 def test_a_user_without_sudo_is_told_one_line_and_whose_it_is(tmp_path):
     folder = bin_with(tmp_path / "bin", "id", "apt-get")
     program = (
-        "import os, sys; os.geteuid = lambda: 1000; from fleet.world import packages; "
+        "import os, sys; os.geteuid = lambda: 1000; from fleet.host import packages; "
         "sys.exit(packages.main(['tmux']))"
     )
     done = subprocess.run(

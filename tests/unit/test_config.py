@@ -12,7 +12,7 @@ import tomli_w
 
 from fleet import config
 from fleet.backends.profiles import names
-from fleet.config import plain, profiles
+from fleet.config import backend_tables, plain
 from fleet.config.keys import BY_SECTION, KEYS
 from fleet.config.schema import REQUIRED, Type, convert
 from fleet.core import model
@@ -118,7 +118,7 @@ def test_every_key_has_a_meaning_and_an_example_that_is_accepted(key):
 
 def test_every_key_of_the_contract_and_beyond_lands_where_it_belongs():
     fleet = parse(fixture("full.toml"), strict=True)
-    base = profiles.profile_values("base", PROFILES["base"])
+    base = backend_tables.profile_values("base", PROFILES["base"])
     del base["bin"]
     assert fleet == Fleet(
         config_path="/proj/agents.toml",

@@ -8,11 +8,11 @@ import pytest
 
 from fleet import config
 from fleet.backends.profiles import names, written
-from fleet.config import ConfigError, profiles
+from fleet.config import ConfigError, backend_tables
 from fleet.config.problems import Findings
 from fleet.config.reader import Reader
 from fleet.core.model import Backend, Fleet, Pattern
-from fleet.world.prompts import model_in
+from fleet.supervisor.prompts import model_in
 from tests.unit.test_config import HEAD, parse
 
 PROFILE = {
@@ -100,7 +100,7 @@ def test_a_backend_without_a_profile_stands_alone():  # R043, R069
 
 def test_only_profiles_that_are_used_are_read(monkeypatch):
     read = []
-    monkeypatch.setattr(profiles, "shipped", lambda name: read.append(name) or {"bin": name})
+    monkeypatch.setattr(backend_tables, "shipped", lambda name: read.append(name) or {"bin": name})
     config.parse(
         HEAD + '[[agent]]\nname = "a"\n[[agent]]\nname = "b"\n[backend.x]\nbin = "y"', "/p/agents.toml"
     )
@@ -112,7 +112,7 @@ def test_a_shipped_profile_passes_every_check_that_a_users_table_must_pass(name)
     """Shipped profiles skip the checks at a start; here they do not."""
     raw = written(name)
     report = Findings()
-    profiles._given(raw, (), Reader(report, strict=True))
+    backend_tables._given(raw, (), Reader(report, strict=True))
     assert not report.errors
     assert raw["bin"]
 
@@ -128,17 +128,17 @@ def test_a_damaged_profile_is_our_fault_and_is_said_so(tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "profile.toml").write_text("x = ")
     with pytest.raises(ConfigError, match="engine's checkout is damaged"):
-        profiles.shipped("bad", str(tmp_path))
+        backend_tables.shipped("bad", str(tmp_path))
     with pytest.raises(ConfigError, match="there is no such key"):
-        profiles.profile_values("odd", {"bin": "x", "surprise": 1})
+        backend_tables.profile_values("odd", {"bin": "x", "surprise": 1})
 
 
 def test_no_word_can_reach_a_file_outside_the_profiles(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "profile.toml").write_text('bin = "x"')
-    assert profiles.shipped("../x", str(tmp_path / "in")) is None
-    assert profiles.shipped("x", str(tmp_path)) == {"bin": "x"}
+    assert backend_tables.shipped("../x", str(tmp_path / "in")) is None
+    assert backend_tables.shipped("x", str(tmp_path)) == {"bin": "x"}
 
 
 # Models and backends for one invocation

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from fleet.config import ConfigError, docs
+from fleet.config import ConfigError, reference
 from fleet.config.keys import BY_SECTION, SECTIONS
 from tests.unit.test_config import ROOT
 
-MAKE = "python3 -m fleet.config.docs"
+MAKE = "python3 -m fleet.config.reference"
 
 
 def _file(*parts: str) -> str:
@@ -21,20 +21,20 @@ def _file(*parts: str) -> str:
 
 
 def test_the_reference_is_the_generated_text():
-    assert _file("docs", "config.md") == docs.reference(), f"run: {MAKE}"
+    assert _file("docs", "config.md") == reference.reference(), f"run: {MAKE}"
 
 
 def test_the_json_schema_is_the_generated_one():
-    assert json.loads(_file("docs", "agents.schema.json")) == docs.json_schema(), f"run: {MAKE}"
+    assert json.loads(_file("docs", "agents.schema.json")) == reference.json_schema(), f"run: {MAKE}"
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_key_is_in_the_reference_the_schema_and_explained(section):
     header, _ = SECTIONS[section]
-    chapter = docs.reference().partition(f"## `{header}`")[2].partition("\n## ")[0]
+    chapter = reference.reference().partition(f"## `{header}`")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
     assert rows == list(BY_SECTION[section])
-    shape = docs.json_schema()
+    shape = reference.json_schema()
     for part in section.split("."):
         shape = shape["properties"][part]
         shape = shape.get("items", shape)
@@ -42,7 +42,7 @@ def test_every_key_is_in_the_reference_the_schema_and_explained(section):
         shape = extra if isinstance(extra, dict) else shape
     assert list(shape["properties"]) == rows
     for name in rows:
-        assert BY_SECTION[section][name].text.partition(". ")[0] in docs.explain(f"{section}.{name}")
+        assert BY_SECTION[section][name].text.partition(". ")[0] in reference.explain(f"{section}.{name}")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_every_key_is_in_the_reference_the_schema_and_explained(section):
     ],
 )
 def test_a_key_can_be_asked_for_as_an_error_message_spells_it(key, words):
-    assert words in docs.explain(key)
+    assert words in reference.explain(key)
 
 
 def test_an_unknown_key_is_answered_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r'did you mean "agent\.model"'):
-        docs.explain("agent.modle")
+        reference.explain("agent.modle")
     with pytest.raises(ConfigError, match='did you mean "done_marker"'):
-        docs.explain("done_maker")
+        reference.explain("done_maker")
 
 
 def test_a_section_can_be_asked_for_as_the_file_spells_it():
-    assert docs.explain("[[loop.phases]]") == docs.explain("loop.phases")
-    assert docs.explain("[backend.claude]") == docs.explain("backend")
+    assert reference.explain("[[loop.phases]]") == reference.explain("loop.phases")
+    assert reference.explain("[backend.claude]") == reference.explain("backend")

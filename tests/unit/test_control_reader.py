@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.world.control import _Reader
+from fleet.host.tmux.control import _Reader
 
 STREAM = (
     b"%begin 10 1 0\n%end 10 1 0\n"

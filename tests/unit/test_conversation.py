@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core.conversation import UNSAID, first_words, goes_on
-from fleet.core.kickoff import continue_line
 from fleet.core.memory import Run
 from fleet.core.model import Backend, Member
+from fleet.core.starts import UNSAID, continue_line, first_words, goes_on
 
 CAN = Backend("can", "tool", supports_resume=True)
 CANNOT = Backend("cannot", "tool")

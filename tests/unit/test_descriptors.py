@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core.descriptors import AMPLE, needed, widened
+from fleet.host.descriptors import AMPLE, UNLIMITED, needed, parse, widened
+from fleet.host.tmux.neighbours import listening
 from fleet.ports import Allowance
-from fleet.world.descriptors import UNLIMITED, parse
-from fleet.world.listener import listening
 
 
 @pytest.mark.parametrize(

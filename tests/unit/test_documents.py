@@ -13,11 +13,10 @@ from functools import cache
 import pytest
 
 from fleet import config
-from fleet.cli.main import verbs
-from fleet.cli.parser import parser_for
 from fleet.config.keys import BY_SECTION
-from fleet.core.state import EDGES, Detail, State
-from fleet.core.words import EventType
+from fleet.core.words import EDGES, Detail, EventType, State
+from fleet.verbs.main import verbs
+from fleet.verbs.parser import parser_for
 from tests.documents import COMMANDS, ROOT, blocks, pages
 from tools import docs, words
 
@@ -54,7 +53,7 @@ def test_every_link_leads_somewhere(name):
 
 @cache
 def options_of(verb: str) -> frozenset[str]:
-    parser = parser_for(verb, importlib.import_module(f"fleet.cli.{verbs()[verb][0]}"))
+    parser = parser_for(verb, importlib.import_module(f"fleet.verbs.{verbs()[verb][0]}"))
     return frozenset(_options(parser))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.done import read_done
+from fleet.core.loop.done import read_done
 
 MARKER = "## DONE"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core.environment import ORIGINS, Origin, origin, source
 from fleet.core.memory import Run
-from fleet.world.tmux_text import variables
+from fleet.core.starts import ORIGINS, Origin, origin, source
+from fleet.host.tmux.language import variables
 
 
 def run(made: str, id_: str = "r2") -> Run:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fleet.core.words import EventType
-from fleet.journal import events as events_module
-from fleet.journal.events import Begun, Events, read
-from fleet.world.files import RealDisk
+from fleet.host.disk import RealDisk
+from fleet.store import eventlog as events_module
+from fleet.store.eventlog import Begun, Events, read
 from tests.unit.memory_disk import MemoryDisk
 from tools.docs import written
 
@@ -226,8 +226,8 @@ def test_secrets_never_reach_the_file():
 def test_two_processes_writing_at_once_lose_and_mix_nothing(tmp_path):
     program = (
         "import sys, time\n"
-        "from fleet.journal.events import Events\n"
-        "from fleet.world.files import RealDisk\n"
+        "from fleet.store.eventlog import Events\n"
+        "from fleet.host.disk import RealDisk\n"
         "events = Events(RealDisk(), sys.argv[1], time.time)\n"
         "for n in range(300): events.record('agent.ready', agent=sys.argv[2], n=n)\n"
     )

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.kickoff import assemble, continue_line, slots_for
 from fleet.core.model import Phase
-from fleet.world.prompts import NoPrompt, model_in, prompt_for
+from fleet.core.starts import assemble, continue_line, slots_for
+from fleet.supervisor.prompts import NoPrompt, model_in, prompt_for
 from tests.unit.loops import MemoryDisk, change, fleet
 
 PHASE = Phase(id="p1", plan="plans/p1.md", status="STATUS-p1.md")

@@ -15,9 +15,9 @@ import pytest
 from fleet.backends import profiles
 from fleet.backends.sources import notify
 from fleet.core.model import Backend, Fleet, Member
-from fleet.world import launch
-from fleet.world.files import RealDisk
-from fleet.world.shell import fill
+from fleet.host.disk import RealDisk
+from fleet.host.shell import fill
+from fleet.supervisor import launch
 from tests.deadlines import patience
 
 SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]

@@ -10,13 +10,13 @@ from fleet.backends import profiles
 from fleet.backends.claude import signals as claude_signals
 from fleet.backends.codex import signals as codex_signals
 from fleet.backends.sources import Facts, Heading, Reach, Source
+from fleet.core.agent.limits import limits
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import Run
-from fleet.core.rules.limits import limits
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
-from fleet.world.ears import Ears
-from fleet.world.sense import HEARSAY_S, Eye, _with_word
+from fleet.supervisor.hear import Ears
+from fleet.supervisor.look import HEARSAY_S, Eye, _with_word
 from tests.unit.cases import NOW, READY, WD, case, limit, reading, seen
 
 SLACK = WD.limit_reset_slack

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.backends.screen import read
+from fleet.backends.screen_reader import read
+from fleet.core.agent.decide import judge
+from fleet.core.agent.limits import HORIZON_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
 from fleet.core.case import Moment
-from fleet.core.decide import judge
 from fleet.core.evidence import DEALT, EARLY, OWN, dealt_with, weigh
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Backend
 from fleet.core.pardon import forget
+from fleet.core.queue import PROBE
 from fleet.core.remember import remember
-from fleet.core.rules.limits import HORIZON_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
-from fleet.core.rules.outbox import PROBE
 from fleet.core.seen import Report, ReportKind, ScreenState
 from fleet.core.words import Witness
 from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, message, reading, seen

@@ -23,9 +23,9 @@ from fleet.core.loop.nouns import GateJob, LoopJob
 from fleet.core.model import Gate, OnComplete
 from fleet.core.words import EventType, Outcome
 from fleet.ports import Host
-from fleet.world.loop import LoopKeeper
-from fleet.world.phasefiles import identity
-from fleet.world.world import House, World
+from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.phase_files import identity
+from fleet.supervisor.world import House, World
 from tests.unit.loops import NOW, A, B, MemoryDisk, fleet, place
 
 REPO, TRIGGER = "/p/builder", "/p/.ao/.go"

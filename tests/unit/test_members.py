@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from fleet.core.agent.decide import judge
 from fleet.core.case import Case
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.decide import judge
 from fleet.core.memory import AgentMemory
 from fleet.core.model import SCREENLESS, Fleet, Member
-from fleet.world.perform import FACTS, drift_between, fingerprint
+from fleet.supervisor.perform import FACTS, drift_between, fingerprint
 from tests.unit.cases import AGENT, BACKEND, LOOP_AGENT, READY, SERVICE, case, dead, seen
 
 FLEET = Fleet("/c", "/", "p-", "/l", "ao-p", "id", backends=(BACKEND,), members=(SERVICE, AGENT))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fleet.cli.metrics import METRICS, exposition
+from fleet.verbs.metrics import METRICS, exposition
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.moment import NEVER, UNNAMED, Moment, Steady, Wall, later
+from fleet.times.moment import NEVER, UNNAMED, Moment, Steady, Wall, later
 
 NOW = Moment(Steady(1000.0), Wall(5e8))
 

@@ -81,7 +81,7 @@ ADAPTERS = {"diary": Adapter(diary, from_diary)}
 
 from fleet.backends.entries import Entry, Role
 from fleet.backends.readers import LineFormat, UsageReader
-from fleet.core.foreign import objects
+from fleet.text import objects
 
 
 def count(ledger, source, _file, _fast):
@@ -121,7 +121,7 @@ READER = UsageReader(
 PROGRAM = """
 import json, os, sys
 from fleet import config
-from fleet.backends import profiles, readers, screen, sources
+from fleet.backends import profiles, readers, screen_reader as screen, sources
 from fleet.tokens.meter import Meter
 
 home = sys.argv[1]

@@ -16,16 +16,15 @@ from hypothesis import strategies as st
 from fleet.config import parse
 from fleet.core.model import NOTICES, Notify
 from fleet.core.words import EventType
-from fleet.journal.events import Events
-from fleet.journal.reading_on import Bookmark, end_of, read_on
-from fleet.journal.store import Store
-from fleet.rooms.notify import notices, targets
-from fleet.rooms.notify.notices import NOTHING_YET, from_event, wanted
-from fleet.rooms.notify.notifier import BACK_OFF_S, BURST, Notifier, is_quiet
-from fleet.rooms.notify.runner import standing_still
-from fleet.rooms.notify.targets import Dispatch, deliver, label, shown
-from fleet.world.clock import RealClock
-from fleet.world.files import RealDisk
+from fleet.extras.notify import notices, targets
+from fleet.extras.notify.notices import NOTHING_YET, from_event, wanted
+from fleet.extras.notify.notifier import BACK_OFF_S, BURST, Notifier, is_quiet
+from fleet.extras.notify.runner import standing_still
+from fleet.extras.notify.targets import Dispatch, deliver, label, shown
+from fleet.host.clock import RealClock
+from fleet.host.disk import RealDisk
+from fleet.store.documents import Store
+from fleet.store.eventlog import Bookmark, Events, end_of, read_on
 from tests.tmux.project import until
 
 HEAD = '[defaults]\nsession_prefix = "p-"\nlog_dir = "log"\n[[agent]]\nname = "a"\nkind = "persistent"\n'
@@ -163,7 +162,7 @@ def journal(tmp_path, **more):
 
 
 def test_reading_goes_on_where_it_stopped_also_over_a_rotation(tmp_path, monkeypatch):
-    monkeypatch.setattr("fleet.journal.events.CAP", 2000)
+    monkeypatch.setattr("fleet.store.eventlog.CAP", 2000)
     events, place, seen = journal(tmp_path), Bookmark(), []
     for number in range(60):
         events.record("agent.ready", agent=f"n{number}")
@@ -177,8 +176,8 @@ def test_reading_goes_on_where_it_stopped_also_over_a_rotation(tmp_path, monkeyp
 
 def test_a_long_file_that_was_rotated_is_read_to_its_end(tmp_path, monkeypatch):
     """What is read at once is bounded; the rest of a file that is not in use any more comes with it."""
-    monkeypatch.setattr("fleet.journal.events.CAP", 20_000)
-    monkeypatch.setattr("fleet.journal.reading_on.BLOCK", 2_000)
+    monkeypatch.setattr("fleet.store.eventlog.CAP", 20_000)
+    monkeypatch.setattr("fleet.store.eventlog.BLOCK", 2_000)
     events, place = journal(tmp_path), Bookmark()
     for number in range(150):
         events.record("agent.ready", agent=f"n{number}")
@@ -496,7 +495,7 @@ def test_a_fleet_that_should_be_up_without_a_watchdog_is_noticed(tmp_path):
 
 
 def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
-    from fleet.journal.locks import WatchdogLock
+    from fleet.store.locks import WatchdogLock
 
     rig = Rig(tmp_path, COMMAND)
     state = os.path.join(rig.fleet.log_dir, "state")

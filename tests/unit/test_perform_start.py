@@ -10,7 +10,7 @@ import pytest
 from fleet.core.model import Member
 from fleet.core.words import Outcome
 from fleet.ports import Launch, Unavailable
-from fleet.world.perform import BATCH, Order, Performer, Ready, Run
+from fleet.supervisor.perform import BATCH, Order, Performer, Ready, Run
 from tests.outcomes import DONE
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from fleet.core.actions import Paste, Press
+from fleet.core.agent.typing import receipts
 from fleet.core.case import ProcView
-from fleet.core.rules.outbox import tail_of
-from fleet.core.rules.typing import receipts
+from fleet.core.queue import tail_of
 from fleet.core.seen import Proc
 from fleet.core.settle import take_back
 from fleet.core.words import MessageState, Outcome
-from fleet.world.perform import Performer
-from fleet.world.processes import ProcTable
+from fleet.host.processes import ProcTable
+from fleet.supervisor.perform import Performer
 from tests.tmux.project import until
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
@@ -122,7 +122,7 @@ def test_the_act_itself_looks_once_more_who_is_in_the_pane(action):
 @pytest.mark.parametrize("action", [PASTE, PRESS])
 def test_who_is_in_the_pane_is_not_told_by_an_older_reading(action, monkeypatch):
     """I8: one reading serves for a tenth of a second, and in that time the agent may have left."""
-    monkeypatch.setattr("fleet.world.processes._SAME_LOOK", 3600.0)
+    monkeypatch.setattr("fleet.host.processes._SAME_LOOK", 3600.0)
     pane = subprocess.Popen(["sh", "-c", "read -r line; exec tail -f /dev/null"], stdin=subprocess.PIPE)
     try:
         stage = Stage()

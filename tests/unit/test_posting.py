@@ -14,15 +14,15 @@ import pytest
 
 from fleet.backends.opencode import letters
 from fleet.core.actions import Paste, Post
+from fleet.core.agent.typing import receipts, typing
 from fleet.core.case import ProcView
-from fleet.core.rules.typing import receipts, typing
 from fleet.core.seen import Posted
 from fleet.core.words import MessageState, Outcome, PingAbout
+from fleet.host.clock import RealClock
+from fleet.host.http import Loopback, ask, free_port
 from fleet.ports import Reply
-from fleet.world.clock import RealClock
-from fleet.world.loopback import Loopback, ask, free_port
-from fleet.world.mail import Letter, Mail
-from fleet.world.perform import Performer
+from fleet.supervisor.cli_servers import Letter, Mail
+from fleet.supervisor.perform import Performer
 from tests.deadlines import patience
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 

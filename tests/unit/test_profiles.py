@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import profiles, selftest
+from fleet.backends import corpus as selftest
+from fleet.backends import profiles
 from fleet.backends.layout import Layout
-from fleet.backends.screen import _REGIONS, RANK, read
+from fleet.backends.screen_reader import _REGIONS, RANK, read
+from fleet.config.backend_tables import _given, profile_values
+from fleet.config.backend_tables import shipped as raw_profile
 from fleet.config.problems import Findings
-from fleet.config.profiles import _given, profile_values
-from fleet.config.profiles import shipped as raw_profile
 from fleet.config.reader import Reader
 from fleet.core.model import LANDMARKS, REGIONS, Backend
 from fleet.core.seen import ScreenState

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.core.memory import Run
-from fleet.world.files import RealDisk
-from fleet.world.records import Records
+from fleet.host.disk import RealDisk
+from fleet.supervisor.memories import Records
 
 
 @pytest.fixture

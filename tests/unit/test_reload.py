@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import config
+from fleet.host.disk import RealDisk
 from fleet.ports import FileStat
-from fleet.world.files import RealDisk
-from fleet.world.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
+from fleet.supervisor.reload import CAP, SETTLE_S, SHRUNK_S, Reloader
 
 PATH = "/project/agents.toml"
 HEAD = '[defaults]\nsession_prefix = "p-"\nlog_dir = ".ao"\nbackend = "demo"\n'

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from fleet.core import budget
+from fleet.core import restarts
 from fleet.core.case import ProcView, Wish
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.desired import Want
@@ -210,7 +210,7 @@ def test_half_an_hour_of_being_ready_forgives():
 
 def die(memory, now, *, ready=True, clean=False):
     memory = replace(memory, ready=now - 5 if ready else 0.0)
-    return budget.count_end(memory, now, clean=clean, run=f"r{now}")
+    return restarts.count_end(memory, now, clean=clean, run=f"r{now}")
 
 
 def test_the_first_death_of_a_ready_agent_is_free():
@@ -224,7 +224,7 @@ def test_an_agent_that_was_never_ready_waits():
 
 
 def test_the_wait_doubles_up_to_ten_minutes():
-    waits = [budget.back_off(n, "r") for n in range(12)]
+    waits = [restarts.back_off(n, "r") for n in range(12)]
     assert waits[0] == 0
     assert all(a <= b for a, b in pairwise(waits))
     assert waits[-1] <= 600 * 1.2
@@ -238,13 +238,13 @@ def test_five_in_a_quarter_of_an_hour_make_it_flap():
         now += 60
     assert told
     assert memory.flapping
-    assert memory.retry_at - (now - 60) == budget.FLAPPING_STEP_S
+    assert memory.retry_at - (now - 60) == restarts.FLAPPING_STEP_S
 
 
 def test_an_hour_of_flapping_slows_to_one_an_hour():
     memory = AgentMemory(flapping=1000.0, deaths=(900.0,) * 4)
     memory, _ = die(memory, 1000.0 + 3601)
-    assert memory.retry_at - 4601.0 == budget.FLAPPING_HOUR_S
+    assert memory.retry_at - 4601.0 == restarts.FLAPPING_HOUR_S
 
 
 def test_clean_exits_have_their_own_tally():
@@ -279,7 +279,7 @@ def test_no_quarter_of_an_hour_ever_holds_more_than_five_starts(seed):
     ],
 )
 def test_the_fleet_has_a_budget_too(heals, agents, lost, may):
-    assert budget.fleet_allows(tuple(float(t) for t in heals), 20.0, agents, server_lost=lost) is may
+    assert restarts.fleet_allows(tuple(float(t) for t in heals), 20.0, agents, server_lost=lost) is may
 
 
 # --- memory survives a round trip ------------------------------------------------------------------

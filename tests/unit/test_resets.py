@@ -13,7 +13,7 @@ from dateutil import parser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.resets import CAP, MINUTE, parse_duration, parse_reset
+from fleet.times.resets import CAP, MINUTE, parse_duration, parse_reset
 
 NOW = datetime(2026, 11, 16, 3, 0, 30, tzinfo=UTC).timestamp()  # 04:00:30 in Berlin, a Monday
 ZONES = sorted(zoneinfo.available_timezones() - {"localtime", "Factory"})

@@ -8,12 +8,14 @@ import time
 import pytest
 
 from fleet.core.seen import PaneRef, PaneView, Proc, ServerId
+from fleet.host import procfs
+from fleet.host.pane_logs import SOFT_CAP, LogKeeper, begin, rotate
+from fleet.host.tmux import language, pane_rows
+from fleet.host.tmux.dialects import PROVED, Complaint, complaint_of, is_taken, parse_version, standing
+from fleet.host.tmux.language import Refused
+from fleet.host.tmux.speaker import Batch
 from fleet.ports import Unavailable
-from fleet.world import procfs, sense, tmux_rows, tmux_text
-from fleet.world.logs import SOFT_CAP, LogKeeper, begin, rotate
-from fleet.world.speaker import Batch
-from fleet.world.tmux_text import Refused
-from fleet.world.tmux_words import PROVED, Complaint, complaint_of, is_taken, parse_version, standing
+from fleet.supervisor import look as sense
 
 SERVER = ServerId(100, 1700000000)
 REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
@@ -22,7 +24,7 @@ WHO = "100|1700000000\n"
 
 
 def parse(rows, clients="", reader=None):
-    return (reader or tmux_rows.Rows("cafe")).read(WHO, "\n".join(rows), clients)
+    return (reader or pane_rows.Rows("cafe")).read(WHO, "\n".join(rows), clients)
 
 
 def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
@@ -78,7 +80,7 @@ def test_what_tmux_leaves_empty_is_either_known_to_be_optional_or_refuses_the_li
 
 
 def test_a_row_that_says_what_it_said_is_the_same_pane_until_the_server_is_another():
-    reader = tmux_rows.Rows("cafe")
+    reader = pane_rows.Rows("cafe")
     first = parse([ROW], reader=reader).panes[0]
     assert parse([ROW], reader=reader).panes[0] is first
     assert parse([ROW], "0|70|a-one", reader=reader).panes[0].typed_at == 70.0
@@ -129,7 +131,7 @@ def test_the_newest_key_of_a_person_counts_and_a_control_client_is_nobody():
 def test_a_row_that_does_not_parse_makes_the_whole_answer_unavailable(row):
     """I7: half a list looks like a fleet that died."""
     with pytest.raises(Unavailable):
-        parse([ROW, row, ROW]) if row else tmux_rows.server_id(row)
+        parse([ROW, row, ROW]) if row else pane_rows.server_id(row)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +140,11 @@ def test_a_row_that_does_not_parse_makes_the_whole_answer_unavailable(row):
 def test_a_name_that_tmux_would_read_otherwise_never_leaves(name):
     """T21, T22, I2."""
     with pytest.raises(Refused):
-        tmux_text.exact(name)
+        language.exact(name)
 
 
 def test_a_target_is_exact_to_the_colon():
-    assert tmux_text.exact("a-one") == "=a-one:"
+    assert language.exact("a-one") == "=a-one:"
 
 
 @pytest.mark.parametrize("field", ["session", "pane", "run"])
@@ -150,7 +152,7 @@ def test_every_word_of_a_reference_is_checked_before_it_is_said(field):
     bad = PaneRef(
         **{**{f: getattr(REF, f) for f in ("server", "session", "pane", "pid", "run")}, field: "x;y"}
     )
-    for say in (tmux_text.kill, lambda ref: tmux_text.press(ref, ["Enter"])):
+    for say in (language.kill, lambda ref: language.press(ref, ["Enter"])):
         with pytest.raises(Refused):
             say(bad)
 
@@ -158,14 +160,14 @@ def test_every_word_of_a_reference_is_checked_before_it_is_said(field):
 def test_an_environment_name_or_a_script_name_that_is_not_one_is_refused():
     good = {"run": "r1", "log": "/l", "project": "cafe", "env": {}}
     with pytest.raises(Refused):
-        tmux_text.create("a-one", "/s/launch-a.sh", **{**good, "env": {"A;B": "x"}})
+        language.create("a-one", "/s/launch-a.sh", **{**good, "env": {"A;B": "x"}})
     for script in ("launch-a.sh", "/s/../a b.sh", "/s/x;y.sh", "/s/", ""):
         with pytest.raises(Refused):
-            tmux_text.create("a-one", script, **good)
+            language.create("a-one", script, **good)
 
 
 def test_a_quoted_word_stays_on_one_line():
-    assert "\n" not in tmux_text.quote("a\nb\r\t'x'")
+    assert "\n" not in language.quote("a\nb\r\t'x'")
 
 
 @pytest.mark.parametrize(
@@ -182,8 +184,8 @@ def test_a_quoted_word_stays_on_one_line():
 )
 def test_what_is_typed_is_text_and_never_a_keystroke(text, typed):
     """I10."""
-    assert tmux_text.typable(text) == typed
-    assert tmux_text.typable(typed) == typed
+    assert language.typable(text) == typed
+    assert language.typable(typed) == typed
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_what_is_typed_is_text_and_never_a_keystroke(text, typed):
     ],
 )
 def test_a_guard_that_held_says_what_it_saw(seen, why):
-    assert tmux_text.reason(seen, REF, "no space") == why
+    assert language.reason(seen, REF, "no space") == why
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_a_complaint_is_known_by_its_pattern(complaint, kind):
 )
 @pytest.mark.parametrize("answer", ["", None])
 def test_an_act_that_tmux_itself_refused_says_why_and_blames_no_other_server(answer, complaint, why):
-    assert tmux_text.reason(answer, REF, complaint) == why
+    assert language.reason(answer, REF, complaint) == why
 
 
 def test_only_the_very_name_is_taken():

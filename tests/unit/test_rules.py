@@ -9,32 +9,41 @@ import pytest
 
 from fleet.backends import profiles
 from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start, Unpause
+from fleet.core.agent.asking import asking
+from fleet.core.agent.bringup import bringup
+from fleet.core.agent.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
+from fleet.core.agent.heal import fatal, heal
+from fleet.core.agent.identity import identity
+from fleet.core.agent.limits import limits, noted
+from fleet.core.agent.stall import stall
+from fleet.core.agent.starting import starting
+from fleet.core.agent.stopping import stopping
+from fleet.core.agent.turnover import turnover
+from fleet.core.agent.typing import receipts, typing
+from fleet.core.agent.unknown import unknown
+from fleet.core.agent.waiting import waiting
+from fleet.core.agent.wake import wake
+from fleet.core.agent.wedged import wedged
+from fleet.core.agent.wish import intent, unwatched
 from fleet.core.case import AgentSeen, ProcView, Wish
-from fleet.core.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
 from fleet.core.desired import Want
 from fleet.core.loop.nouns import LoopShown
 from fleet.core.memory import AgentMemory, Limit, MadeFor, Stopping
 from fleet.core.model import Wake
 from fleet.core.pardon import pardon
-from fleet.core.rules.asking import asking
-from fleet.core.rules.bringup import bringup
-from fleet.core.rules.heal import fatal, heal
-from fleet.core.rules.identity import identity
-from fleet.core.rules.intent import intent, unwatched
-from fleet.core.rules.limits import limits, noted
-from fleet.core.rules.outbox import advance, of_this_phase, queue, receive
-from fleet.core.rules.stall import stall
-from fleet.core.rules.starting import starting
-from fleet.core.rules.stopping import stopping
-from fleet.core.rules.turnover import turnover
-from fleet.core.rules.typing import receipts, typing
-from fleet.core.rules.unknown import unknown
-from fleet.core.rules.waiting import waiting
-from fleet.core.rules.wake import wake
-from fleet.core.rules.wedged import wedged
+from fleet.core.queue import advance, of_this_phase, queue, receive
 from fleet.core.seen import Marker
-from fleet.core.state import EDGES, Detail, State
-from fleet.core.words import EventType, MessageKind, MessageState, PingAbout, StopStage, Witness
+from fleet.core.words import (
+    EDGES,
+    Detail,
+    EventType,
+    MessageKind,
+    MessageState,
+    PingAbout,
+    State,
+    StopStage,
+    Witness,
+)
 from tests.unit.cases import (
     AGENT,
     BACKEND,

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import profiles, selftest
-from fleet.backends.screen import read
+from fleet.backends import corpus, profiles
+from fleet.backends.screen_reader import read
 from fleet.core.model import Backend
 
-CAPTURES = [capture for cli in selftest.recorded() for capture in selftest.captures(cli)]
-NOW = selftest.NOW
+CAPTURES = [capture for cli in corpus.recorded() for capture in corpus.captures(cli)]
+NOW = corpus.NOW
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "screens"
 profile = functools.cache(profiles.load)
 LIFELESS = {
@@ -29,7 +29,7 @@ LIFELESS = {
 WHOLE = {"command-center", "resume-choice"}  # drawn over the whole screen: nothing is left above
 
 
-def verdict(capture: selftest.Capture, text: str) -> tuple[object, ...]:
+def verdict(capture: corpus.Capture, text: str) -> tuple[object, ...]:
     reading = read(profile(capture.cli), text, now=capture.taken, zone=capture.zone)
     return reading.state, reading.pattern, reading.dialog, reading.until, reading.draft
 
@@ -230,7 +230,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-@pytest.mark.parametrize("cli", selftest.recorded())
+@pytest.mark.parametrize("cli", corpus.recorded())
 def test_a_long_line_is_read_in_few_steps(cli, name):
     """An expression that tries every way to cut such a line would never end: this test would not either."""
     assert read(profile(cli), f"before\n{LONG[name]}", now=NOW, zone="UTC").state != "shell"

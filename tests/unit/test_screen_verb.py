@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import profiles, selftest
-from fleet.cli import backend as backend_verb
-from fleet.cli import screen as screen_verb
-from fleet.cli.common import Fail, Io
-from fleet.cli.main import main
+from fleet.backends import corpus, profiles
 from fleet.core.seen import Reading, ScreenState
+from fleet.verbs import backend as backend_verb
+from fleet.verbs import screen as screen_verb
+from fleet.verbs.common import Fail, Io
+from fleet.verbs.main import main
 
-SCREENS = Path(selftest.CORPUS)
+SCREENS = Path(corpus.CORPUS)
 
 
 @pytest.fixture(autouse=True)
@@ -142,12 +142,12 @@ def test_a_kept_screen_is_a_capture_with_its_label_and_proves_itself(tmp_path):
     reading = screen_verb.look(claude, text, now, "Europe/Berlin")
     path = Path(screen_verb.keep(str(tmp_path), claude, text, reading, now, "Europe/Berlin"))
     assert path.stat().st_mode & 0o777 == 0o600
-    (capture,) = selftest.captures("claude", str(tmp_path))
-    assert selftest.check(claude, capture).ok
+    (capture,) = corpus.captures("claude", str(tmp_path))
+    assert corpus.check(claude, capture).ok
     assert (capture.state, capture.draft, capture.taken) == ("idle", "a human draft here", 1794799000.0)
     other = dataclasses.replace(reading, state=ScreenState.UNKNOWN)
     screen_verb.keep(str(tmp_path), claude, text, other, now + 5, "UTC")
-    assert [c.state for c in selftest.captures("claude", str(tmp_path))] == ["idle", "unknown"]
+    assert [c.state for c in corpus.captures("claude", str(tmp_path))] == ["idle", "unknown"]
 
 
 def test_only_an_agent_of_this_project_can_be_kept(tmp_path):
@@ -176,10 +176,10 @@ def test_selftest_passes_on_the_shipped_corpus(capsys):
 
 def test_selftest_says_which_screen_is_read_wrong(monkeypatch, capsys):
     """A profile line that no longer holds is named."""
-    broken = {name: profiles.load(name) for name in selftest.recorded()}
+    broken = {name: profiles.load(name) for name in corpus.recorded()}
     patterns = tuple(p for p in broken["claude"].patterns if p.name != "usage-limit")
     broken["claude"] = dataclasses.replace(broken["claude"], patterns=patterns)
-    monkeypatch.setattr(selftest.profiles, "load", broken.__getitem__)
+    monkeypatch.setattr(corpus.profiles, "load", broken.__getitem__)
     code, out, _ = call(capsys, "selftest")
     assert code == 1
     assert "FAIL claude/32-limit-weekly: expected limited, until" in out

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends import profiles, selftest
+from fleet.backends import corpus, profiles
 from fleet.backends.embed import drawers, embeddings
-from fleet.backends.screen import ending, read
+from fleet.backends.screen_reader import ending, read
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.seen import ScreenState
 
-CORPUS = Path(selftest.CORPUS)
-CLIS = selftest.recorded()
-CAPTURES = [capture for cli in CLIS for capture in selftest.captures(cli)]
-NOW = selftest.NOW
+CORPUS = Path(corpus.CORPUS)
+CLIS = corpus.recorded()
+CAPTURES = [capture for cli in CLIS for capture in corpus.captures(cli)]
+NOW = corpus.NOW
 profile = functools.cache(profiles.load)
 QUICK, SLOW = 1_000, 10_000
 
@@ -36,7 +36,7 @@ def state(cli: str, text: str) -> ScreenState:
 @pytest.mark.parametrize("one", CAPTURES, ids=[f"{c.cli}/{c.name}" for c in CAPTURES])
 def test_a_recorded_screen_is_read_as_it_was_labelled_by_eye(one):
     """T66-T80: state, open dialog, announced instant and draft."""
-    result = selftest.check(profile(one.cli), one)
+    result = corpus.check(profile(one.cli), one)
     assert result.got == result.expected
 
 
@@ -48,11 +48,11 @@ def test_every_capture_has_a_label_and_every_label_a_capture(cli):
 
 def fuzz(cli: str, count: int, seed: int) -> list[str]:
     backend = profile(cli)
-    texts = selftest.banners(backend, [c for c in CAPTURES if c.cli == cli])
+    texts = corpus.banners(backend, [c for c in CAPTURES if c.cli == cli])
     return [
         f"{name}\n{screen}"
         for name, screen in embeddings(cli, texts, count, seed)
-        if read(backend, screen, now=NOW, zone="UTC").state in selftest.NEVER
+        if read(backend, screen, now=NOW, zone="UTC").state in corpus.NEVER
     ]
 
 
@@ -79,7 +79,7 @@ def test_random_text_is_never_limited_wedged_or_dead(cli):
     for _ in range(300):
         screen = "".join(dice.choice(alphabet) for _ in range(dice.randrange(2000)))
         reading = read(backend, screen, now=NOW, zone="UTC")
-        assert reading.state not in {*selftest.NEVER, ScreenState.DEAD}
+        assert reading.state not in {*corpus.NEVER, ScreenState.DEAD}
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_clock_or_a_spinner_does_not_change_the_content_but_a_word_does():
     assert read(claude, wrote, now=NOW, zone="UTC").content_hash != one
 
 
-@pytest.mark.parametrize("row", selftest.CONTRACT, ids=[row[0] for row in selftest.CONTRACT])
+@pytest.mark.parametrize("row", corpus.CONTRACT, ids=[row[0] for row in corpus.CONTRACT])
 def test_three_regexes_alone_are_read_as_the_contract_says(row):
     """T68, T69."""
     _, backend, screen, expected = row

@@ -11,19 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends.screen import read
+from fleet.backends.screen_reader import read
 from fleet.backends.scripted import records
-from fleet.config.profiles import profile_values, shipped
+from fleet.config.backend_tables import profile_values, shipped
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
-from fleet.scripted import effects
-from fleet.scripted.actions import ACTIONS, OPTIONS
-from fleet.scripted.agent import find_script, parse_flags
-from fleet.scripted.face import Face, View, load_face, render
-from fleet.scripted.keys import Keys
-from fleet.scripted.reference import reference
-from fleet.scripted.script import ScriptError, directives, fill, load, parse
-from fleet.scripted.terminal import width, wrap
+from fleet.scripted_agent import outside
+from fleet.scripted_agent.face import Face, View, load_face, render
+from fleet.scripted_agent.keyboard import Keys
+from fleet.scripted_agent.program import find_script, parse_flags
+from fleet.scripted_agent.repertoire import ACTIONS, OPTIONS, reference
+from fleet.scripted_agent.script import ScriptError, directives, fill, load, parse
+from fleet.scripted_agent.terminal import width, wrap
 
 ROOT = Path(__file__).parents[2]
 BACKENDS = {"plain": "scripted", "tui": "scripted-tui"}
@@ -176,7 +175,8 @@ def test_a_script_is_found_from_below(tmp_path, monkeypatch):
 def test_a_broken_script_ends_the_program_with_code_2_and_a_sentence(tmp_path):
     (tmp_path / "s.toml").write_text("steps = [{ wrk = 1 }]")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", ROOT / "fleet/scripted/agent.py", "--script", tmp_path / "s.toml"],
+        [sys.executable, "-I", "-S", ROOT / "fleet/scripted_agent/program.py",
+         "--script", tmp_path / "s.toml"],
         capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 2
@@ -189,7 +189,9 @@ def test_the_document_is_what_the_table_says():
 
 
 def test_every_script_in_the_document_is_valid():
-    found = re.findall(r"```toml\n(.*?)```", (ROOT / "fleet/scripted/scripted.md").read_text(), re.DOTALL)
+    found = re.findall(
+        r"```toml\n(.*?)```", (ROOT / "fleet/scripted_agent/scripted.md").read_text(), re.DOTALL
+    )
     scripts = [text for text in found if "[[agent]]" not in text]
     assert len(scripts) == 1
     assert script(scripts[0]).on
@@ -330,7 +332,7 @@ def test_a_face_that_does_not_exist_or_is_wrong_is_said_so(tmp_path):
 
 def test_the_shipped_faces_say_everything_a_face_can_say():
     for name in BACKENDS:
-        data = tomllib.loads((ROOT / f"fleet/scripted/faces/{name}.toml").read_text())
+        data = tomllib.loads((ROOT / f"fleet/scripted_agent/faces/{name}.toml").read_text())
         assert set(data) <= set(Face.__dataclass_fields__)
 
 
@@ -338,17 +340,17 @@ def test_the_shipped_faces_say_everything_a_face_can_say():
 
 
 def test_a_reset_is_never_named_too_early():
-    assert effects.iso(100.2) == "1970-01-01T00:01:41Z"
-    assert effects.iso(100.0) == "1970-01-01T00:01:40Z"
-    text = effects.with_reset("limit · resets {reset} {reset_epoch}", 100.0)
+    assert outside.iso(100.2) == "1970-01-01T00:01:41Z"
+    assert outside.iso(100.0) == "1970-01-01T00:01:40Z"
+    text = outside.with_reset("limit · resets {reset} {reset_epoch}", 100.0)
     assert text == "limit · resets 1970-01-01T00:01:40Z 100"
-    assert effects.with_reset("hit your limit · resets {reset}", float("inf")) == "hit your limit"
+    assert outside.with_reset("hit your limit · resets {reset}", float("inf")) == "hit your limit"
 
 
 def test_once_is_once_across_processes(tmp_path):
     for expected in (True, False, False):
-        assert effects.first_time(str(tmp_path), "a/b", {}) is expected
-    assert effects.first_time(str(tmp_path), "other", {})
+        assert outside.first_time(str(tmp_path), "a/b", {}) is expected
+    assert outside.first_time(str(tmp_path), "other", {})
 
 
 def test_a_usage_record_looks_like_the_real_one(tmp_path, monkeypatch):
@@ -362,7 +364,7 @@ def test_a_usage_record_looks_like_the_real_one(tmp_path, monkeypatch):
 
 
 def test_a_written_file_is_never_seen_half(tmp_path):
-    effects.put(str(tmp_path / "d" / "f"), "x", append=False)
-    effects.put(str(tmp_path / "d" / "f"), "y\n", append=True)
+    outside.put(str(tmp_path / "d" / "f"), "x", append=False)
+    outside.put(str(tmp_path / "d" / "f"), "y\n", append=True)
     assert (tmp_path / "d" / "f").read_text() == "x\ny\n"
     assert [p.name for p in (tmp_path / "d").iterdir()] == ["f"]

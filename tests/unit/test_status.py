@@ -10,17 +10,17 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import __version__, config
-from fleet.cli import common, main
 from fleet.core.loop.nouns import LoopShown
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.views import Row
-from fleet.journal.locks import start_of
-from fleet.journal.store import Store
+from fleet.host.disk import RealDisk
+from fleet.host.tmux.client import TmuxServer
 from fleet.ports import Unavailable
-from fleet.world import standing
-from fleet.world.board import Board
-from fleet.world.files import RealDisk
-from fleet.world.tmux import TmuxServer
+from fleet.store.documents import Store
+from fleet.store.locks import start_of
+from fleet.supervisor import declaration
+from fleet.supervisor.view import Board
+from fleet.verbs import common, main
 
 NOW = 1_794_800_000.0
 SERVER = ServerId(7, 1)
@@ -65,7 +65,7 @@ class Scene:
         self.fleet = config.load(str(path))
         self.state = tmp_path / "state" / "state"
         self.state.mkdir(parents=True, mode=0o700)
-        standing.keep(self.fleet, path.read_text(), NOW)
+        declaration.keep(self.fleet, path.read_text(), NOW)
         self.path, self.panes, self.foreign, self.rows, self.silent = path, [], [], {}, ""
         monkeypatch.setattr(TmuxServer, "listing", lambda _server: self._listing())
         monkeypatch.setattr(TmuxServer, "capture", lambda *_words, **_more: {})

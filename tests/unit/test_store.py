@@ -18,13 +18,13 @@ from fleet.core.codec import from_plain, to_plain
 from fleet.core.desired import NOTHING, Desire, Desired, Hold, Want
 from fleet.core.memory import Message
 from fleet.core.words import FINAL, MessageKind, MessageState
-from fleet.journal import store as store_module
-from fleet.journal.desired import DesiredFile
-from fleet.journal.locks import state_lock
-from fleet.journal.outbox import Outbox, OutboxFull
-from fleet.journal.store import Store, StoreError
-from fleet.world.clock import RealClock
-from fleet.world.files import RealDisk
+from fleet.host.clock import RealClock
+from fleet.host.disk import RealDisk
+from fleet.store import documents as store_module
+from fleet.store.documents import Store, StoreError
+from fleet.store.locks import state_lock
+from fleet.store.outbox import Outbox, OutboxFull
+from fleet.store.wishes import DesiredFile
 from tests.programs import need
 from tests.unit.memory_disk import MemoryDisk
 
@@ -538,8 +538,8 @@ def test_a_document_that_cannot_be_read_is_answered_so(bad):
 
 
 def test_open_messages_and_receipts_are_bounded(monkeypatch):
-    monkeypatch.setattr("fleet.journal.outbox.OPEN_MAX", 3)
-    monkeypatch.setattr("fleet.journal.outbox.FINAL_MAX", 20)
+    monkeypatch.setattr("fleet.store.outbox.OPEN_MAX", 3)
+    monkeypatch.setattr("fleet.store.outbox.FINAL_MAX", 20)
     clock = [1e6]
     outbox = outbox_of(wall=lambda: clock[0])
     for number in range(30):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.core.text import MARK, Redactor, closest, for_display, redact, secret_values, width
+from fleet.text import MARK, Redactor, closest, for_display, redact, secret_values, width
 
 ANY = st.text(st.characters(), max_size=300)
 NASTY = st.text(

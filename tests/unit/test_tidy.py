@@ -18,7 +18,7 @@ TREES = {
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Called by a library, by the beginning of their names and where they stand.
-HOOKS = {"on_": "fleet/rooms/top/", "action_": "fleet/rooms/top/", "render_line": "fleet/rooms/top/"}
+HOOKS = {"on_": "fleet/extras/top/", "action_": "fleet/extras/top/", "render_line": "fleet/extras/top/"}
 
 # Read by people and by tests: which capture proves a pattern, and of which release it is; a column of the
 # table of verbs and states; a field of the rows, which are written whole into view.json and read there.
@@ -87,7 +87,7 @@ def test_every_key_of_the_config_is_read_by_something():
     looked_up = {
         node.slice.value
         for path, tree in TREES.items()
-        if path in {"fleet/config/build.py", "fleet/config/loop.py"}
+        if path in {"fleet/config/build.py", "fleet/config/loop_table.py"}
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     }

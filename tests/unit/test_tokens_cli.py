@@ -13,15 +13,15 @@ import pytest
 
 from fleet.backends.ledger import Counts
 from fleet.backends.readers import Wanted
-from fleet.cli import common, main
 from fleet.core.model import Price
-from fleet.journal.store import Store
+from fleet.host.disk import RealDisk
+from fleet.store.documents import Store
 from fleet.tokens import charts, price
-from fleet.tokens.phase import PhaseMeter
+from fleet.tokens.books import PhaseMeter
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import agents_of, by_phase, shown
 from fleet.tokens.tokenlog import TokenLog, make_record
-from fleet.world.files import RealDisk
+from fleet.verbs import common, main
 from tests.unit.transcript_samples import claude_line
 
 OPUS = "claude-opus-4-8"

@@ -13,12 +13,12 @@ import pytest
 
 from fleet.backends.readers import Wanted
 from fleet.core.model import Price
-from fleet.journal.store import Store
+from fleet.host.disk import RealDisk
+from fleet.store.documents import Store
+from fleet.tokens.books import BOOKS, PhaseMeter
 from fleet.tokens.meter import Meter
-from fleet.tokens.phase import BOOKS, PhaseMeter
 from fleet.tokens.price import PriceBook
 from fleet.tokens.tokenlog import PlainDisk, TokenLog, token_records
-from fleet.world.files import RealDisk
 from tests.unit.transcript_samples import claude_line, codex_lines
 
 OPUS = "claude-opus-4-8"

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fleet.rooms.top.app import KEYS, Top
-from fleet.rooms.top.dialogs import Ask, Page, Sure
+from fleet.extras.top.app import KEYS, Top
+from fleet.extras.top.dialogs import Ask, Page, Sure
 
 SNAPSHOTS = Path(__file__).parents[1] / "fixtures" / "top"
 NOW = 1_784_100_000.0

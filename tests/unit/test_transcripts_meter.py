@@ -10,7 +10,7 @@ import pytest
 from fleet.backends.claude import usage as claude
 from fleet.backends.ledger import sum_counts
 from fleet.backends.readers import Wanted
-from fleet.tail import Tail
+from fleet.reading import Tail
 from fleet.tokens.meter import Meter
 from fleet.tokens.parallel import read_all
 from fleet.tokens.places import sharing

@@ -16,7 +16,7 @@ from fleet.backends.entries import Role
 from fleet.backends.ledger import Counts, Ledger
 from fleet.backends.opencode import usage as opencode
 from fleet.backends.opencode.usage import EXPORT
-from fleet.tail import Tail, ident_of
+from fleet.reading import Tail, ident_of
 from fleet.tokens.follow import file_entries
 from fleet.tokens.meter import Meter
 from fleet.tokens.places import describe, sniff

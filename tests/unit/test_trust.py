@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 
 from fleet.core.seen import Posted
-from fleet.core.trust import Step, Way, distrust
+from fleet.host import http
+from fleet.host.clock import RealClock
+from fleet.host.http import ask, check_owner
+from fleet.host.trust import Step, Way, distrust
 from fleet.ports import Reply, Stranger
-from fleet.world import loopback
-from fleet.world.clock import RealClock
-from fleet.world.loopback import ask, check_owner
-from fleet.world.mail import Letter, Mail
+from fleet.supervisor.cli_servers import Letter, Mail
 from tests.deadlines import patience
 
 ME, OTHER, UNMAPPED = 1000, 1001, 65534
@@ -122,7 +122,7 @@ def test_another_users_server_is_sent_nothing():
 @pytest.mark.parametrize(("again", "outcome"), [(False, Posted.REFUSED), (True, Posted.UNSURE)])
 def test_a_message_that_was_not_sent_to_a_stranger_is_refused(again, outcome):
     with server(OK, uid=65534) as (port, _told):
-        mail = Mail(loopback.Loopback(), RealClock())
+        mail = Mail(http.Loopback(), RealClock())
         place = f"http://127.0.0.1:{port}"
         mail.send(Letter("m1", f"{place}/send", b"{}", f"{place}/look", "u:p", again=again))
         for thread in threading.enumerate():
@@ -149,7 +149,7 @@ def test_only_this_machine_is_spoken_to(address):
 
 def test_the_owner_is_found_without_the_kernels_table_too(monkeypatch):
     pytest.importorskip("psutil")
-    monkeypatch.setattr(loopback, "_TABLES", ("/nowhere",))
+    monkeypatch.setattr(http, "_TABLES", ("/nowhere",))
     with server(OK) as (port, _told):
         check_owner(port)
     with pytest.raises(Stranger, match="cannot be found out"):

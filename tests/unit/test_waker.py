@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from fleet.world.waker import NUDGE, Waker, nudge
+from fleet.host.waker import NUDGE, Waker, nudge
 
 LONG = 30.0
 
@@ -100,7 +100,7 @@ def test_a_file_replaced_or_a_signal_dropped_wakes_with_its_key(tmp_path, waker,
         pytest.importorskip("watchfiles")
     else:
         monkeypatch.setitem(sys.modules, "watchfiles", None)  # as where it is not installed
-        monkeypatch.setattr("fleet.world.waker._POLL_S", 0.05)
+        monkeypatch.setattr("fleet.host.waker._POLL_S", 0.05)
     signals, config = tmp_path / "signals", tmp_path / "agents.toml"
     (signals / "builder").mkdir(parents=True)
     config.write_text("a", encoding="ascii")

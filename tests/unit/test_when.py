@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fleet.when import Asked, NeedsLibrary, Unreadable, instant
+from fleet.times.when import Asked, NeedsLibrary, Unreadable, instant
 
 BERLIN, KOLKATA, NEW_YORK = (ZoneInfo(n) for n in ("Europe/Berlin", "Asia/Kolkata", "America/New_York"))
 S, U, E = Asked.SINCE, Asked.UNTIL, Asked.END

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.backends.claude import files
-from fleet.backends.screen import judge_notice
+from fleet.backends.screen_reader import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
-from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
-from fleet.core.moment import Wall
 from fleet.core.seen import Report, ReportKind
-from fleet.core.times import instant
 from fleet.core.words import Witness
+from fleet.text import as_object, objects
+from fleet.times.iso import instant
+from fleet.times.moment import Wall
 
 # Must print nothing: what a prompt hook prints is put into the conversation.
 HOOK = (

@@ -21,8 +21,8 @@ from fleet.backends.entries import Entry, Role, clock, content_text, day_of, tol
 from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import ABSURD, UNKNOWN, Counts, Four, Ledger, number
 from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
-from fleet.core.foreign import as_object
-from fleet.tail import Feed, Ident
+from fleet.reading import Feed, Ident
+from fleet.text import as_object
 
 KIND = "claude"
 SYNTHETIC = "<synthetic>"  # the model of lines the CLI wrote itself: errors, limits

@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleet.backends.codex.usage import homes
-from fleet.backends.screen import judge_notice
+from fleet.backends.screen_reader import judge_notice
 from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
-from fleet.core.foreign import as_object, objects
 from fleet.core.model import Backend
-from fleet.core.moment import Wall
 from fleet.core.seen import Report, ReportKind
-from fleet.core.times import instant
 from fleet.core.words import Witness
+from fleet.text import as_object, objects
+from fleet.times.iso import instant
+from fleet.times.moment import Wall
 
 # Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
 NOTIFY = (

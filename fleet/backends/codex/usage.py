@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet import regular
+from fleet import reading
 from fleet.backends.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
 from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, number
 from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
-from fleet.core.foreign import as_object
-from fleet.tail import Feed, Ident
+from fleet.reading import Feed, Ident
+from fleet.text import as_object
 
 KIND = "codex"
 # What a line must hold to say something about tokens or about who used them.
@@ -186,7 +186,7 @@ def _rollout(path: str, thread: str) -> Iterator[dict[str, Any]]:
             if name.endswith(f"{thread}.jsonl") and os.path.join(root, name) != os.path.abspath(path):
                 try:
                     with (
-                        regular.opened(os.path.join(root, name)) as fd,
+                        reading.opened(os.path.join(root, name)) as fd,
                         open(fd, "rb", closefd=False) as handle,
                     ):
                         yield from (as_object(line) for line in handle if _TELLING[0] in line)

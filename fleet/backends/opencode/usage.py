@@ -16,12 +16,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fleet import regular
+from fleet import reading
 from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
 from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, Transcript, number
 from fleet.backends.readers import DocumentFormat, StoreFormat, UsageReader
-from fleet.core.foreign import as_object
+from fleet.text import as_object
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,7 +51,7 @@ def connect(path: str) -> sqlite3.Connection:
     from urllib.parse import quote
 
     try:
-        regular.refuse_others(os.stat(path).st_mode, path)
+        reading.refuse_others(os.stat(path).st_mode, path)
     except OSError as error:
         raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
     connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_PATIENCE_S)

@@ -1,1 +1,1 @@
-"""The scripted agent: `fleet/scripted` is the program."""
+"""The scripted agent: `fleet/scripted_agent` is the program."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.decision import Note
-from fleet.core.loop.case import LoopCase, LoopPart
 from fleet.core.loop.effects import CallTask, ClearMarker, ConsumeTrigger, WriteMarker
 from fleet.core.loop.gates import cancelled
+from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.model import OnComplete
-from fleet.core.moment import UNNAMED, later
 from fleet.core.words import EventType
+from fleet.times.moment import UNNAMED, later
 
 STOP_PATIENCE_S = 60.0
 

@@ -1,7 +1,7 @@
 """Everything that may be done about the loop. A closed union: a new effect is a decision.
 
 An effect carries what it expects to find. Between the look and the effect the world may change, so the
-executor (`fleet/world/loop_do.py`) looks again and, where it differs, does nothing and says so.
+executor (`fleet/supervisor/loop_do.py`) looks again and, where it differs, does nothing and says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fleet.core.decision import Note
 from fleet.core.loop.nouns import GateJob, Place, TreeView
 from fleet.core.model import Gate
-from fleet.core.moment import UNNAMED, Wall
+from fleet.times.moment import UNNAMED, Wall
 
 
 def _whole(effect: object, *said: object) -> None:

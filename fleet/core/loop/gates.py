@@ -18,13 +18,13 @@ import re
 from dataclasses import dataclass, replace
 
 from fleet.core.decision import Note
-from fleet.core.loop.case import LoopCase, LoopPart
 from fleet.core.loop.effects import CancelGate, LookAtTree, LoopEffect, RunGate
+from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.loop.nouns import Commit, GateJob, GateResult, LoopJob, LoopSeen, Place
 from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
-from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.words import EventType, PingAbout
+from fleet.times.moment import UNNAMED, Wall, later
 
 TREE_AGAIN_S = 5.0  # how long a look at the work tree is believed
 TOLD_CAP = 200  # failures remembered as told

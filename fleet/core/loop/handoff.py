@@ -15,14 +15,14 @@ from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Note
-from fleet.core.loop.case import LoopCase, LoopPart
 from fleet.core.loop.effects import Fetch, ReadHistory
 from fleet.core.loop.gates import SUBJECT_CAP, ancestors, names_phase, scope_of
+from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.loop.nouns import Commit, GitView, History, InboxMemory, InboxView, LoopJob
 from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Handoff
-from fleet.core.moment import later
 from fleet.core.words import EventType, PingAbout
+from fleet.times.moment import later
 
 EMPTY = "empty"  # looked through a repository without any commit
 INBOX_TOLD_CAP = 32

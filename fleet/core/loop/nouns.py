@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fleet.core.done import Done
-from fleet.core.moment import UNNAMED, Wall
+from fleet.core.loop.done import Done
+from fleet.times.moment import UNNAMED, Wall
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 

@@ -14,13 +14,13 @@ from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Note
-from fleet.core.loop.case import LoopCase, LoopPart
 from fleet.core.loop.effects import Move
 from fleet.core.loop.gates import ask_tree, gates, seen_just_now
+from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.loop.nouns import Place, StatusView
 from fleet.core.model import Loop, Phase
-from fleet.core.moment import UNNAMED, Wall, later
 from fleet.core.words import EventType
+from fleet.times.moment import UNNAMED, Wall, later
 
 SETTLE_S = 1.0  # a status file must stay the same for this long, or one signal interval if shorter
 

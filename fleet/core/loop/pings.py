@@ -10,10 +10,10 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from fleet.core.loop.case import LoopCase
+from fleet.core.loop.loop_case import LoopCase
 from fleet.core.memory import Message
 from fleet.core.model import Fleet, Member
-from fleet.core.rules.outbox import TAIL
+from fleet.core.queue import TAIL
 from fleet.core.words import MessageKind, PingAbout
 
 

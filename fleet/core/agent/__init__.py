@@ -1,0 +1,1 @@
+"""The agent rules, one a file, and the table that orders them."""

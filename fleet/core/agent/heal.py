@@ -1,0 +1,142 @@
+"""Bring back what died, at once the first time, then more and more slowly.
+
+Two things come before a start: nobody of the old run may be left alive, and the fleet as a whole
+must not be starting agents like a machine gun.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from fleet.core.actions import Start
+from fleet.core.agent.stopping import begin
+from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
+from fleet.core.memory import AgentMemory
+from fleet.core.seen import ScreenState
+from fleet.core.words import Detail, EventType
+from fleet.times.moment import NEVER
+
+BAD_ID_TRIES = 2
+EXIT_NOT_FOUND = 127
+EXIT_NOT_EXECUTABLE = 126
+
+
+def fatal(case: Case) -> Verdict | None:
+    """What a retry cannot mend stays down, loudly, until a person acts."""
+    memory, pane = case.memory, case.seen.pane
+    alive = pane is not None and not pane.dead
+    if memory.fatal:
+        return Verdict(f"{memory.fatal}; {memory.fix}", hold=True, detail=Detail.FATAL)
+    if case.seen.auth_failed:
+        return _give_up(
+            case,
+            f"the credentials are refused: {case.seen.auth_failed}",
+            "log in or set the key, then `reset`",
+        )
+    reading = case.seen.reading
+    error = reading if alive and reading is not None and reading.state is ScreenState.ERROR else None
+    if error is not None and error.fix and memory.state_looks > 1:
+        return _give_up(case, f"it says: {error.line}", f"{error.fix}, then `reset`")
+    if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
+        return None
+    if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
+        return _give_up(
+            case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH"
+        )
+    if pane.exit_code == 0:
+        return None
+    if case.seen.ending is not None:
+        return _give_up(case, f"it said: {case.seen.ending.line[:160]}", case.seen.ending.fix)
+    return None
+
+
+def heal(case: Case) -> Verdict | None:
+    """Restart a run that is over."""
+    pane, memory, now = case.seen.pane, case.memory, case.now
+    if pane is not None and not pane.dead:
+        return None
+    if (waits := last_run(case, planned=False)) is not None:
+        return waits
+    memory, notes = _judge_id(case)
+    if now.steady < memory.retry_at:
+        wait = now.ahead(memory.retry_at)
+        detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
+        text = (
+            f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
+        )
+        return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, notes=notes)
+    planned = memory.planned or not memory.seen_run
+    if not case.may_start and not planned:
+        return Verdict(
+            "the fleet has used up its restarts for now",
+            hold=True,
+            detail=Detail.BACKOFF,
+            wake_at=now.after(5),
+        )
+    cause = _cause(case)
+    act = Start(case.agent.name, cause, planned=planned, replace=pane.ref if pane else None)
+    return Verdict(
+        cause,
+        action=act,
+        hold=True,
+        detail=Detail.STARTING,
+        memory=memory,
+        wake_at=now.after(0.4),
+        notes=notes,
+    )
+
+
+def last_run(case: Case, *, planned: bool) -> Verdict | None:
+    """What must be known and gone of the last run before the next one starts; None: all of it is."""
+    pane, memory, now = case.seen.pane, case.memory, case.now
+    if pane is not None and memory.over != pane.ref.run:
+        said = "it ended; waiting for its exit status"
+        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.after(0.05))
+    if memory.over and case.seen.survivors is None:
+        said = "it ended; counting what is left of it"
+        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.steady)
+    if case.seen.survivors:
+        return begin(case, "its last run left processes behind", planned=planned)
+    return None
+
+
+def _cause(case: Case) -> str:
+    pane = case.seen.pane
+    if case.seen.server_lost:
+        return "its tmux server was lost"
+    if case.memory.planned:
+        return "it was stopped to be started again"
+    if pane is None:
+        return "its session is gone" if case.memory.seen_run else "it should run and does not"
+    return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
+
+
+def _judge_id(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
+    """A conversation that cannot be resumed must not be tried for ever."""
+    memory, run = case.memory, case.memory.run
+    if run is None or not run.resumed or memory.ready or run.id != memory.over or case.seen.server_lost:
+        return memory, ()
+    if run.id == memory.pardoned:
+        return memory, ()
+    refused = case.backend.resume_refused_re
+    known = bool(refused) and re.search(refused, case.seen.last_words) is not None
+    if known or memory.bad_resumes + 1 >= BAD_ID_TRIES:
+        why = f"conversation {run.conversation} could not be resumed"
+        told = Note(EventType.AGENT_RESUME_ID_SET_ASIDE, why)
+        deaths = memory.deaths[:-1] if known else memory.deaths  # a refusal is no failure of the agent
+        changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=NEVER, run=replace(run, resumed=False))
+        return replace(changed, deaths=deaths), (told,)
+    return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
+
+
+def _give_up(case: Case, why: str, fix: str) -> Verdict:
+    memory = replace(case.memory, fatal=why, fix=fix)
+    return Verdict(
+        f"{why}; {fix}",
+        hold=True,
+        detail=Detail.FATAL,
+        memory=memory,
+        notes=(Note(EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}"),),
+    )

@@ -1,0 +1,113 @@
+"""Stop a run wholly: ask, wait, force, take the session away, look again.
+
+Killing a session leaves five of eight kinds of children behind, so a stop is about the process set
+of the run. One step a look; a run with survivors blocks the next start of that agent.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from typing import assert_never
+
+from fleet.core.actions import Remove, Signal
+from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
+from fleet.core.memory import Stopping
+from fleet.core.seen import PaneRef
+from fleet.core.words import Detail, EventType, StopStage
+
+TERM_WAIT_S = 10.0
+IN_PERSON_S = 5.0  # a person waits for the verb
+HANG_UP_S = 1.0  # what survives SIGKILL that long may leave with its terminal: sudo and its like do
+KILL_WAIT_S = 5.0
+POLL_S = 0.25
+EAGER_S, EAGER_POLL_S = 1.0, 0.03  # most end at once
+
+
+def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = None) -> Verdict:
+    """Start to stop the run that is there."""
+    pane, memory = case.seen.pane, case.memory
+    run = pane.ref.run if pane is not None else case.seen.left or memory.seen_run
+    pid = memory.run.pid if memory.run else 0
+    if pane is not None:
+        pid = pane.ref.pid
+    stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, at=case.now.steady)
+    told = (Note(event, cause),) if event else ()
+    step = _step(replace_memory(case, stop), stop)
+    return replace(step, notes=(*told, *step.notes))
+
+
+def stopping(case: Case) -> Verdict | None:
+    """Go on with a stop in progress."""
+    stop = case.memory.stopping
+    return None if stop is None else _step(case, stop)
+
+
+def replace_memory(case: Case, stop: Stopping | None) -> Case:
+    """The same case with another stop in it."""
+    return replace(case, memory=replace(case.memory, stopping=stop))
+
+
+def _step(case: Case, stop: Stopping) -> Verdict:
+    now, pane, left = case.now, case.seen.pane, case.seen.survivors
+    if left is None and stop.stage is not StopStage.BEGUN:
+        return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
+    if left == 0 and (pane is None or pane.dead):
+        return _emptied(case, stop)
+    waited = now.since(stop.at)
+    match stop.stage:
+        case StopStage.BEGUN:
+            asked = replace(stop, stage=StopStage.ASKED, at=now.steady)
+            return _hold(
+                case, asked, f"stopping: {stop.cause}", _signal(case, stop, signal.SIGTERM, stop.cause)
+            )
+        case StopStage.ASKED if waited >= (IN_PERSON_S if case.in_person else TERM_WAIT_S):
+            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
+            act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
+            return _hold(case, forced, f"forcing {left} processes", act)
+        case StopStage.FORCED if waited >= HANG_UP_S and pane is not None and pane.ref.run == stop.run:
+            return _remove(case, stop, pane.ref)
+        case StopStage.FORCED | StopStage.REMOVED if waited >= KILL_WAIT_S:
+            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
+            act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
+            verdict = _hold(case, forced, f"{left} processes survive SIGKILL; they block a new start", act)
+            return replace(verdict, notes=(Note(EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
+        case StopStage.ASKED | StopStage.FORCED | StopStage.REMOVED:
+            return _hold(case, stop, f"stopping: waiting for {left} processes")
+        case _:
+            assert_never(stop.stage)
+
+
+def _signal(case: Case, stop: Stopping, signum: signal.Signals, cause: str) -> Signal:
+    return Signal(case.agent.name, stop.run, stop.pid, int(signum), cause)
+
+
+def _emptied(case: Case, stop: Stopping) -> Verdict:
+    """Nobody is left. After a signal of a planned stop one more look has to say so."""
+    signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
+    if signalled and stop.clear == 0 and stop.planned:
+        seen_once = replace(stop, clear=1, at=case.now.steady)
+        return _hold(case, seen_once, "stopping: nobody left, looking once more")
+    return _remove_or_done(case, stop)
+
+
+def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
+    pane = case.seen.pane
+    if pane is not None and pane.ref.run == stop.run:
+        return _remove(case, stop, pane.ref)
+    memory = replace(case.memory, stopping=None)
+    return Verdict(
+        f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady
+    )
+
+
+def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
+    removed = replace(stop, stage=StopStage.REMOVED, at=case.now.steady)
+    return _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
+
+
+def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
+    memory = replace(case.memory, stopping=stop)
+    again = case.now.after(EAGER_POLL_S if case.now.since(stop.at) < EAGER_S else POLL_S)
+    return Verdict(reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=again)

@@ -1,0 +1,33 @@
+"""A screen nobody can read is not idle, and it is never healed. After a while it is kept and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.actions import Keep
+from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
+from fleet.core.seen import ScreenState
+from fleet.core.words import Detail, EventType
+from fleet.times.moment import later
+
+TOLD_AFTER_S = 1800.0
+
+
+def unknown(case: Case) -> Verdict | None:
+    """Hold what we do not understand."""
+    memory, pane = case.memory, case.seen.pane
+    if memory.state != ScreenState.UNKNOWN or pane is None:
+        return None
+    lasted = case.now.since(memory.state_since)
+    text = f"no pattern of the profile matches the screen, for {lasted:.0f} s"
+    if lasted < TOLD_AFTER_S:
+        return Verdict(
+            text, hold=True, detail=Detail.UNKNOWN, wake_at=later(memory.state_since, TOLD_AFTER_S)
+        )
+    if memory.kept == pane.ref.run:
+        return Verdict(text, hold=True, detail=Detail.UNKNOWN)
+    act = Keep(case.agent.name, pane.ref, text)
+    kept = replace(memory, kept=pane.ref.run)
+    told = (Note(EventType.AGENT_UNKNOWN, text),)
+    return Verdict(text, action=act, hold=True, detail=Detail.UNKNOWN, memory=kept, notes=told)

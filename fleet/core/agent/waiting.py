@@ -1,0 +1,57 @@
+"""WAITING-UNTIL: an agent's own word on when it will go on.
+
+Before that time it is left alone. When it passes, the agent is told once; only when it stays idle
+for the grace after it may the stall rule act. A marker that cannot be read is flagged, not trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.case import Case, Verdict
+from fleet.core.decision import Note
+from fleet.core.memory import AgentMemory, Message
+from fleet.core.queue import PASSED, queue, tail_of
+from fleet.core.seen import ScreenState
+from fleet.core.words import Detail, EventType, MessageKind
+from fleet.times.moment import Wall
+
+
+def waiting(case: Case) -> Verdict | None:
+    """Remember the newest marker, hold until it passes, then wake the agent once."""
+    memory, reading, now = case.memory, case.seen.reading, case.now
+    if reading is None or memory.state != ScreenState.IDLE:
+        return None
+    marker = reading.marker
+    if marker is None:
+        return None
+    if marker.until is None:
+        if memory.bad_marker == marker.text:
+            return None
+        told = (Note(EventType.AGENT_MARKER_MALFORMED, marker.text),)
+        return Verdict(
+            f"a marker that cannot be read: {marker.text}",
+            memory=replace(memory, bad_marker=marker.text),
+            notes=told,
+        )
+    if marker.until != memory.marker:
+        memory = replace(memory, marker=marker.until)
+        told = (Note(EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
+        if now.wall < marker.until:
+            return _hold(case, memory, marker.until, told)
+        return Verdict("its marker has passed", memory=memory, notes=told, wake_at=now.steady)
+    if now.wall < marker.until:
+        return _hold(case, None, marker.until, ())
+    if memory.marker_woken != marker.until and case.watched:
+        woken = replace(memory, marker_woken=marker.until)
+        message = Message(
+            f"marker-{marker.until:.0f}", MessageKind.MARKER, PASSED, tail=tail_of(PASSED), queued=now.steady
+        )
+        return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)
+    return None
+
+
+def _hold(case: Case, memory: AgentMemory | None, until: Wall, told: tuple[Note, ...]) -> Verdict:
+    wake = case.now.until(until)
+    # messages are still delivered to a waiting agent: the marker speaks of its own plans, not of ours
+    return Verdict("waiting by its own word", detail=Detail.WAITING, memory=memory, wake_at=wake, notes=told)

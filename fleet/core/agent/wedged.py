@@ -1,0 +1,24 @@
+"""A conversation that cannot go on: seen twice in the live part of the screen, then restarted fresh."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fleet.core.agent.stopping import begin
+from fleet.core.case import Case, Verdict
+from fleet.core.seen import ScreenState
+from fleet.core.words import Detail, EventType
+
+LOOKS = 2
+
+
+def wedged(case: Case) -> Verdict | None:
+    """Restart an agent whose screen says that its session is broken."""
+    memory, reading = case.memory, case.seen.reading
+    if memory.state != ScreenState.WEDGED or reading is None:
+        return None
+    if memory.state_looks < LOOKS:
+        text = f"looks wedged, looking once more: {reading.line}"
+        return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.after(1.0))
+    case = replace(case, memory=replace(memory, afresh=True))
+    return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)

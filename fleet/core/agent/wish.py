@@ -1,0 +1,71 @@
+"""Before anything else: whose is it, may we look, and does anybody want it to run?
+
+`down` wins. A session that appears although nobody wants it up was made by a start that raced
+with a `down`, so it is taken away again.
+"""
+
+from __future__ import annotations
+
+from fleet.core.actions import Unpause
+from fleet.core.agent.stopping import begin
+from fleet.core.case import Case, Verdict
+from fleet.core.desired import Want
+from fleet.core.words import Detail
+
+AGAIN_S = 1.0
+
+
+def intent(case: Case) -> Verdict | None:
+    """Hold everything that is not ours to touch, or not wanted."""
+    seen, wish = case.seen, case.seen.wish
+    alive = seen.pane is not None and not seen.pane.dead
+    if seen.blind:
+        # whoever was not seen is looked at wholly when we can see again: nothing may follow from old evidence
+        again = case.now.after(AGAIN_S)
+        return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN, wake_at=again)
+    if seen.foreign:
+        return Verdict(
+            "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN
+        )
+    if case.memory.stopping is not None:
+        return None
+    if wish.want is Want.DOWN:
+        if seen.pane is not None or seen.survivors:
+            return begin(case, "it was taken down", planned=True)
+        return Verdict("taken down", hold=True, detail=Detail.DOWN)
+    if wish.want is not Want.UP:
+        if alive:
+            return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
+        detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
+        return Verdict("nobody has brought it up", hold=True, detail=detail)
+    if wish.over:
+        return _unpause(case)
+    if wish.frozen or wish.paused:
+        detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
+        how = "frozen" if wish.frozen else "paused"
+        ends = case.now.until(wish.until) if wish.until else None
+        return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
+    return None
+
+
+def _unpause(case: Case) -> Verdict:
+    """A pause whose time is over ends: first the run goes on, then the record says so."""
+    pane, frozen = case.seen.pane, case.seen.wish.frozen
+    ref = pane.ref if pane is not None and frozen else None
+    pid = ref.pid if ref is not None and pane is not None and not pane.dead else 0
+    act = Unpause(case.agent.name, "its pause is over", ref.run if ref else "", pid)
+    detail = Detail.FROZEN if frozen else Detail.PAUSED
+    return Verdict(act.cause, action=act, hold=True, detail=detail, wake_at=case.now.after(AGAIN_S))
+
+
+def unwatched(case: Case) -> Verdict | None:
+    """Watch = "none": what was said to it is typed and a phase takes it along, nothing else is done."""
+    if case.is_loop and case.memory.planned and case.seen.pane is None:
+        return None
+    pane = case.seen.pane
+    if pane is not None and not pane.dead:
+        return Verdict("not watched", hold=True)
+    how = "ended"
+    if pane is not None:
+        how = "finished" if pane.exit_code == 0 else pane.ending
+    return Verdict(f"{how}; it is not watched, so it is left as it is", hold=True, detail=Detail.EXITED)

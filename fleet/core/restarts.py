@@ -1,0 +1,76 @@
+"""How often an agent may be brought back, and how often the whole fleet.
+
+The first unplanned end of an agent that had been ready is free: it is healed at once. After that
+each one waits twice as long, and five within a quarter of an hour make it FLAPPING: one try every
+ten minutes for an hour, then one an hour. Half an hour of being ready, or `reset`, forgives all.
+Clean exits have a tally of their own; our own stops have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from fleet.core.memory import AgentMemory
+from fleet.times.moment import Steady, later
+
+BASE_S = 10.0
+CAP_S = 600.0
+JITTER = 0.2
+WINDOW_S = 900.0
+WINDOW_ENDS = 5
+DAY_S = 86_400.0
+DAY_ENDS = 20
+FLAPPING_STEP_S = 600.0
+FLAPPING_HOUR_S = 3600.0
+FORGIVEN_AFTER_S = 1800.0
+
+FLEET_MINUTE = 10
+FLEET_HOUR = 60
+MINUTE_S, HOUR_S = 60.0, 3600.0
+
+
+def count_end(memory: AgentMemory, now: Steady, *, clean: bool, run: str) -> tuple[AgentMemory, str]:
+    """Tally one unplanned end; the second value says why it is flapping, when it just began to."""
+    tally = memory.exits if clean else memory.deaths
+    tally = (*(t for t in tally if now - t < DAY_S), now)[-2 * DAY_ENDS :]
+    recent = sum(now - t < WINDOW_S for t in tally)
+    flapped = ""
+    flapping = memory.flapping
+    if not flapping and (recent >= WINDOW_ENDS or len(tally) >= DAY_ENDS):
+        flapping = now
+        span = "15 minutes" if recent >= WINDOW_ENDS else "24 hours"
+        ends = recent if span == "15 minutes" else max(recent, len(tally))
+        flapped = f"{ends} ends within {span}"
+    if flapping:
+        delay = FLAPPING_STEP_S if now - flapping < FLAPPING_HOUR_S else FLAPPING_HOUR_S
+    else:
+        free = 1 if memory.ready else 0
+        delay = back_off(len(tally) - free, run)
+    memory = replace(
+        memory,
+        exits=tally if clean else memory.exits,
+        deaths=memory.deaths if clean else tally,
+        flapping=flapping,
+        retry_at=later(now, delay),
+    )
+    return memory, flapped
+
+
+def back_off(number: int, run: str) -> float:
+    """Seconds before the number-th try that is not free; jitter drawn from the run's own id."""
+    if number <= 0:
+        return 0.0
+    base = min(CAP_S, BASE_S * 2.0 ** min(number - 1, 10))
+    draw = int.from_bytes(hashlib.blake2b(run.encode(), digest_size=4).digest()) / 0xFFFF_FFFF
+    return base * (1 - JITTER + 2 * JITTER * draw)
+
+
+def fleet_allows(heals: tuple[Steady, ...], now: Steady, agents: int, *, server_lost: bool) -> bool:
+    """May the fleet make one more unplanned start at this moment?"""
+    if len(heals) < FLEET_MINUTE:
+        return True
+    minute = sum(now - t < MINUTE_S for t in heals)
+    if server_lost:
+        return minute < max(FLEET_MINUTE, agents // 5)
+    return minute < FLEET_MINUTE and sum(now - t < HOUR_S for t in heals) < FLEET_HOUR

@@ -1,1 +1,0 @@
-"""One rule, one file, one table test. Each says what it would do and why."""

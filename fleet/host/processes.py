@@ -1,0 +1,288 @@
+"""Which processes are a run, and how to end all of them and nothing else.
+
+Closing a terminal leaves most kinds of children alive, so a run is gathered from three traces that few
+processes lose together: the session its leader opened, its descendants, and the run id in the environment,
+which `setsid` and double forks do not shed. A leader must prove itself, because its number may have passed
+on to a stranger: by the run id, or, where the agent wiped its environment, by being a child of tmux.
+
+Identity is pid and start time. A signal goes through a pidfd that was opened before the identity was
+checked, so it cannot land on another process. Others' processes, ourselves and zombies are never members.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from fleet.core.seen import Proc
+from fleet.host import descriptors, ending, freezer, procfs
+from fleet.host.clock import RealClock
+from fleet.host.procfs import ProcRow
+from fleet.host.tmux import neighbours
+from fleet.host.tmux.neighbours import control_clients
+from fleet.ports import Allowance, Clock, Target
+from fleet.store.locks import start_of
+
+__all__ = ["ProcTable", "Target", "start_time", "watch_death"]
+
+_Trait = TypeVar("_Trait", int, str)
+
+_SETTLED = 2.0  # seconds after which a process has long replaced the image it was forked with
+_SAME_LOOK = 0.1  # seconds
+_CHASE = 0.03  # seconds
+_NEAR = 8  # of the last born: others are born as well
+
+
+class ProcTable:
+    """The Processes port. Reads each process's environment once in its life."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or RealClock()
+        self._runs: dict[tuple[int, int], str] = {}
+        self._same: _Reading | None = None
+        self._read_at = float("-inf")
+
+    def begin_look(self) -> None:
+        """What is counted from here on comes from one new reading; what is to be ended is read afresh."""
+        self._same = None
+
+    def tree(self, pid: int) -> tuple[Proc, ...]:
+        reading = self._look()
+        found = _descend([pid] if pid in reading.rows else [], reading.children)
+        rows = (reading.rows[p] for p in found)
+        return tuple(_proc(row) for row in rows if not row.zombie)
+
+    def count(self, pid: int, run: str) -> int:
+        return sum(map(_may_end, self._look().of(pid, run)))
+
+    def _look(self) -> _Reading:
+        if self._same is None or self._clock.mono() - self._read_at > _SAME_LOOK:
+            self._same, self._read_at = self._read(), self._clock.mono()
+        return self._same
+
+    def _read(self) -> _Reading:
+        return _Reading(procfs.table(), self._read_runs)
+
+    def members(self, pid: int, run: str) -> tuple[Proc, ...]:
+        return self.sweep([(pid, run)])[pid, run]
+
+    def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
+        """The members of many runs, from one reading of the table."""
+        found = self._rows_of(targets)
+        return {target: tuple(_proc(row) for row in rows if _may_end(row)) for target, rows in found.items()}
+
+    def _rows_of(self, targets: Iterable[Target]) -> dict[Target, list[ProcRow]]:
+        reading = self._read()
+        return {target: reading.of(*target) for target in targets}
+
+    def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
+        """A frozen process takes no signal: whatever is sent but a stop also thaws."""
+        sent = tuple(proc for proc in procs if _send(proc, signum))
+        if signum != signal.SIGSTOP:
+            freezer.thaw(proc.pid for proc in sent)
+        return sent
+
+    def freeze(self, pid: int, run: str) -> str:
+        """Hold a whole run where it is: "" or why it runs on. SIGCONT lets it go."""
+        return freezer.freeze(run, lambda: self.members(pid, run), self.signal, self._clock.sleep)
+
+    def alive(self, proc: Proc) -> bool:
+        return start_time(proc.pid) == proc.start
+
+    def me(self) -> tuple[int, int]:
+        return os.getpid(), start_of(os.getpid())
+
+    def start_of(self, pid: int) -> int:
+        return start_of(pid)
+
+    def clients(self, project_id: str) -> tuple[Proc, ...]:
+        return control_clients(project_id)
+
+    def listener(self, path: str) -> Proc | None:
+        return neighbours.server_at(path)
+
+    def guests(self, server: Proc, runs: Collection[str]) -> tuple[Proc, ...]:
+        return neighbours.guests(server, runs)
+
+    def allowance(self, pid: int) -> Allowance:
+        return (descriptors.of(pid) if pid else None) or descriptors.ours()
+
+    def widen(self, pid: int, need: int) -> None:
+        descriptors.widen_other(pid, need)
+
+    def stop_all(self, targets: Sequence[Target], *, grace: float) -> tuple[Proc, ...]:
+        """End these runs together and return who is left; it blocks, so it is for verbs only."""
+        return ending.stop_all(self, self._clock, targets, grace=grace)
+
+    def beyond(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
+        found = {row for rows in self._rows_of(targets).values() for row in rows}
+        return tuple(_proc(row) for row in sorted(found) if not row.zombie and not procfs.own(row.pid))
+
+    def chase(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
+        """Who hands a run on to a child, faster than a look takes, is met only by asking the last born."""
+        runs = {run for _, run in targets if run}
+        caught = []
+        deadline = self._clock.mono() + _CHASE
+        while (newest := procfs.last_born()) and self._clock.mono() < deadline:
+            for pid in range(newest, max(newest - _NEAR, 1), -1):
+                if procfs.run_of(pid) in runs and (row := procfs.row(pid)) is not None and _may_end(row):
+                    caught.append(_proc(row))
+                    self.signal(caught[-1:], signal.SIGKILL)
+        return tuple(caught)
+
+    def _read_runs(self, rows: Mapping[int, ProcRow]) -> dict[int, str]:
+        """Run id by pid, "" for none; what is gone is forgotten.
+
+        A young process is asked again next time: between fork and exec it still shows its parent's.
+        """
+        known, self._runs = self._runs, {}
+        settled = procfs.ticks_ago(_SETTLED)
+        runs = {}
+        for row in rows.values():
+            identity = (row.pid, row.start)
+            run = known.get(identity)
+            if run is None:
+                run = "" if row.zombie else procfs.run_of(row.pid)
+            if run or row.start < settled:
+                self._runs[identity] = run
+            runs[row.pid] = run
+        return runs
+
+
+class _Reading:
+    """The table at one moment, and who belongs to whom in it; worked out as it is asked for."""
+
+    def __init__(
+        self, rows: dict[int, ProcRow], runs_of: Callable[[Mapping[int, ProcRow]], dict[int, str]]
+    ) -> None:
+        self.rows = rows
+        self._runs_of = runs_of
+
+    @cached_property
+    def children(self) -> dict[int, list[int]]:
+        return self._by(lambda row: row.ppid)
+
+    @cached_property
+    def _sessions(self) -> dict[int, list[int]]:
+        return self._by(lambda row: row.sid)
+
+    @cached_property
+    def _runs(self) -> dict[int, str]:
+        return self._runs_of(self.rows)
+
+    @cached_property
+    def _carriers(self) -> dict[str, list[int]]:
+        return self._by(lambda row: self._runs[row.pid])
+
+    def of(self, leader: int, run: str) -> list[ProcRow]:
+        """All of a run."""
+        seeds = list(self._carriers.get(run, ())) if run else []
+        if _proves_itself(leader, run, self.rows, self._runs):
+            seeds += [leader, *self._sessions.get(leader, ())]
+        return [self.rows[pid] for pid in _descend(seeds, self.children)]
+
+    def _by(self, trait: Callable[[ProcRow], _Trait]) -> dict[_Trait, list[int]]:
+        found: dict[_Trait, list[int]] = {}
+        for row in self.rows.values():
+            found.setdefault(trait(row), []).append(row.pid)
+        return found
+
+
+def watch_death(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            return None
+    return _kqueue_death(pid)
+
+
+def start_time(pid: int) -> int | None:
+    """Clock ticks after boot at which the process started; None when it is not alive."""
+    row = procfs.row(pid)
+    return None if row is None or row.zombie else row.start
+
+
+def _proves_itself(leader: int, run: str, rows: Mapping[int, ProcRow], runs: Mapping[int, str]) -> bool:
+    row = rows.get(leader)
+    if leader <= 1 or row is None:
+        return False
+    if not run or runs[leader] == run:
+        return True
+    parent = rows.get(row.ppid)
+    return not runs[leader] and parent is not None and parent.name.startswith("tmux")
+
+
+def _may_end(row: ProcRow) -> bool:
+    return not row.zombie and row.pid not in {1, os.getpid()} and procfs.own(row.pid)
+
+
+def _send(proc: Proc, signum: int) -> bool:
+    """True when this very process was there and took the signal.
+
+    A record with start 0 was made where the system tells no start: then its pid has to do.
+    """
+    if proc.pid in {0, 1, os.getpid()}:
+        return False
+    handle = -1
+    try:
+        if hasattr(os, "pidfd_open"):
+            handle = os.pidfd_open(proc.pid)
+        if proc.start and start_time(proc.pid) != proc.start:
+            return False
+        if handle >= 0:
+            signal.pidfd_send_signal(handle, signum)
+        else:
+            os.kill(proc.pid, signum)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _descend(seeds: Iterable[int], children: Mapping[int, Sequence[int]]) -> list[int]:
+    """The seeds and all their descendants, each once."""
+    found = list(dict.fromkeys(seeds))
+    seen = set(found)
+    for pid in found:  # grows while it is walked
+        fresh = [child for child in children.get(pid, ()) if child not in seen]
+        seen.update(fresh)
+        found.extend(fresh)
+    return found
+
+
+def _proc(row: ProcRow) -> Proc:
+    return Proc(
+        pid=row.pid,
+        start=row.start,
+        ppid=row.ppid,
+        sid=row.sid,
+        name=row.name,
+        exe=procfs.exe(row.pid),
+        cpu=row.cpu,
+        zombie=row.zombie,
+        age=procfs.age(row),
+    )
+
+
+def _kqueue_death(pid: int) -> int | None:
+    kqueue = getattr(select, "kqueue", None)
+    kevent = getattr(select, "kevent", None)
+    if kqueue is None or kevent is None:
+        return None
+    queue = kqueue()
+    # EVFILT_PROC, EV_ADD, NOTE_EXIT: the constants exist only where kqueue does.
+    names = ("KQ_FILTER_PROC", "KQ_EV_ADD", "KQ_NOTE_EXIT")
+    try:
+        queue.control([kevent(pid, *(getattr(select, name) for name in names))], 0)
+        return os.dup(queue.fileno())
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""tmux: what we say to it, what it answers, and two ways of asking."""

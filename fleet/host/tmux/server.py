@@ -1,0 +1,99 @@
+"""Which tmux server is this fleet's, and how a person's terminal reaches a session of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from fleet import reading
+from fleet.core.in_force import Grounded
+from fleet.host.tmux.client import TmuxServer, check_socket, resolve_socket
+
+
+def recorded_socket(fleet: Grounded) -> str:
+    """Where the server really is, as the first `up` found it; empty before that."""
+    try:
+        return reading.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def server_of(fleet: Grounded) -> TmuxServer:
+    """The fleet's tmux server, spoken to by processes."""
+    path = recorded_socket(fleet)
+    if path == resolve_socket(fleet.tmux_socket):
+        path = ""
+    return TmuxServer(
+        fleet.tmux_socket,
+        os.path.join(fleet.log_dir, "state"),
+        fleet.project_id,
+        fleet.log_dir,
+        socket_path=path,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# How a person's terminal reaches a session: the one tmux command that `attach` runs and `status` prints.
+
+
+RECORDED = "socket"  # in the state directory: where the server really is, as the first `up` found it
+
+
+def server_command(fleet: Grounded) -> list[str]:
+    """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
+    try:
+        recorded = reading.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
+    except (OSError, UnicodeDecodeError):
+        recorded = ""
+    if recorded and recorded != resolve_socket(fleet.tmux_socket):
+        return ["tmux", "-S", recorded]
+    return ["tmux", "-L", fleet.tmux_socket]
+
+
+def require_own_server(fleet: Grounded) -> None:
+    """Unavailable if the recorded server may be another user's: a terminal is not handed to it."""
+    command = server_command(fleet)
+    if "-S" in command:
+        check_socket(command[-1])
+
+
+def attach_command(fleet: Grounded, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
+    """Show a session. `outer` is the caller's TMUX: a client of the same server switches over."""
+    server = server_command(fleet)
+    verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
+    return [*server, verb, *(["-r"] if read_only else []), "-t", f"={session}:"]
+
+
+def environment(command: list[str]) -> dict[str, str]:
+    """What the command must see: a client that opens inside another tmux must not know of the outer one."""
+    nested = "attach-session" in command
+    return {k: v for k, v in os.environ.items() if not (nested and k in {"TMUX", "TMUX_PANE"})}
+
+
+def is_there(fleet: Grounded, session: str) -> bool | None:
+    """Whether the session exists; None when tmux is missing or does not answer."""
+    done = ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
+    return None if done is None else done.returncode == 0
+
+
+def _same_server(server: list[str], outer: str) -> bool:
+    done = ask([*server, "display-message", "-p", "#{socket_path}"])
+    mine = done.stdout.strip() if done else ""
+    return bool(mine) and os.path.realpath(outer.partition(",")[0]) == os.path.realpath(mine)
+
+
+def ask(argv: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """What tmux answers; None when it is missing or does not."""
+    environ = {k: v for k, v in os.environ.items() if k not in {"TMUX", "TMUX_PANE"}}
+    try:
+        return subprocess.run(
+            argv,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

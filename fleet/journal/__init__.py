@@ -1,1 +1,0 @@
-"""What was decided and done, on disk, readable without asking anyone."""

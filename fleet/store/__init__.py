@@ -1,0 +1,1 @@
+"""What survives: whole documents, appended events, locks."""

@@ -1,0 +1,97 @@
+"""The records of last good declarations, by the path of their file.
+
+`log_dir` is named in the file, so a file that is broken or gone does not tell where its fleet lives. What was
+last taken in is kept twice: by the file's real path in the user's own state directory, and in the fleet's
+state directory, which also serves a project that was moved. Both are private.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+
+from fleet.core.in_force import Ground, Grounded, project_id
+
+RECORD = "last-good.json"  # in the fleet's state directory
+CAP = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One fleet as it was last taken in."""
+
+    ground: Ground
+    text: str
+    at: float
+
+
+def ground_of(fleet: Grounded) -> Ground:
+    """Where a fleet lives, with the links of its paths followed."""
+    return Ground(
+        os.path.realpath(fleet.config_path),
+        fleet.session_prefix,
+        os.path.realpath(fleet.log_dir),
+        fleet.tmux_socket,
+        fleet.project_id,
+    )
+
+
+def folder() -> str:
+    """Where this user's records lie."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    home = home if os.path.isabs(home) else os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "agent-fleet", "fleets")
+
+
+def recall(path: str, log_dir: str = "") -> Record | None:
+    """The record of this file's fleet; else that of the fleet in its log_dir, if that one's file is gone."""
+    real = os.path.realpath(path)
+    body = read_own(place(real)) or read_own(place(os.path.abspath(path))) or {}
+    if "real" in body:  # it was a link, which is gone
+        real = str(body["real"])
+        body = read_own(place(real)) or {}
+    record = _record(body)
+    if record is not None and record.ground.config_path == real:
+        return record
+    record = recorded_in(log_dir) if log_dir else None
+    if record is None:
+        return None
+    if record.ground.config_path != real and os.path.lexists(record.ground.config_path):
+        return None  # a copy of another project, which has its own
+    return replace(record, ground=replace(record.ground, log_dir=os.path.realpath(log_dir)))
+
+
+def recorded_in(log_dir: str) -> Record | None:
+    """The record of the fleet that lives there."""
+    return _record(read_own(os.path.join(log_dir, "state", RECORD)) or {})
+
+
+def place(path: str) -> str:
+    """Where the record of the file at this absolute path lies."""
+    return os.path.join(folder(), f"{project_id(path, '')}.json")
+
+
+def read_own(path: str) -> dict[str, object] | None:
+    """What lies there, if it is ours and whole."""
+    try:
+        with open(path, "rb", opener=_careful) as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None
+            body = json.loads(file.read(CAP))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _careful(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _record(body: dict[str, object]) -> Record | None:
+    words = [body.get(key) for key in (*Ground.__slots__, "text")]
+    at = body.get("at")
+    if not isinstance(at, int | float) or not all(isinstance(word, str) for word in words):
+        return None
+    *ground, text = map(str, words)
+    return Record(Ground(*ground), text, float(at))

@@ -1,0 +1,128 @@
+"""Print what a session printed.
+
+Terminal control sequences are removed; --raw keeps them. With --json it prints one document, with
+--json -f one JSON string per line.
+
+Example: agents.py logs builder -f
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+from collections.abc import Callable
+from typing import BinaryIO
+
+from fleet.text import for_display
+from fleet.verbs.common import Fail, Io, count, session_of
+from fleet.verbs.fleets import running_fleet
+
+BLOCK = 1 << 16
+POLL = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which session, how much, and whether to stay."""
+    parser.add_argument("name", metavar="NAME", help="an agent, a service or watchdog")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new output")
+    parser.add_argument(
+        "-n", "--lines", type=count, default=100, metavar="N", help="how many lines (default: 100)"
+    )
+    parser.add_argument("--raw", action="store_true", help="keep terminal control sequences")
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """The tail of the log; a session that never wrote one is not as desired."""
+    fleet = running_fleet(args, io)
+    path = os.path.join(fleet.log_dir, "logs", f"{session_of(fleet, args.name)}.log")
+    show = decoded if args.raw else plain
+    file: BinaryIO
+    try:
+        file = open(path, "rb")  # noqa: SIM115  a follower may swap it for the file that replaced it
+    except FileNotFoundError:
+        raise Fail(f"{args.name} has no log yet: {path}", hint=f"agents.py up {args.name}") from None
+    tell = functools.partial(_tell, io, show, as_json=args.json)
+    try:
+        last = tail(file, args.lines)
+        if args.json and not args.follow:
+            io.json({"name": args.name, "path": path, "lines": _lines(show(last))})
+        else:
+            tell(last)
+        while args.follow and not io.gone:
+            file = follow(file, path, io, tell)
+    finally:
+        file.close()
+    return 0
+
+
+def _tell(io: Io, show: Callable[[bytes], str], data: bytes, *, as_json: bool) -> None:
+    """Some whole lines, for a person or for a program."""
+    if as_json:
+        for line in _lines(show(data)):
+            io.json(line, indent=None)
+    else:
+        io.write(show(data))
+    io.flush()
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def tail(file: BinaryIO, lines: int) -> bytes:
+    """The last lines, read from the end in blocks; leaves the file at its end."""
+    end = place = file.seek(0, os.SEEK_END)
+    found = b""
+    while place and found.count(b"\n") <= lines:
+        step = min(BLOCK, place)
+        place = file.seek(place - step)
+        found = file.read(step) + found
+    file.seek(end)
+    whole = found.removesuffix(b"\n").split(
+        b"\n"
+    )  # splitlines would also cut at what a terminal redraws with
+    return b"".join(line + b"\n" for line in whole[-lines:]) if found and lines else b""
+
+
+def follow(file: BinaryIO, path: str, io: Io, tell: Callable[[bytes], None]) -> BinaryIO:
+    """Print whole lines as they come, also after a truncation; returns the file that replaced this one."""
+    pending = b""
+    while not io.gone:
+        fresh = file.read(BLOCK)
+        if fresh:
+            whole, newline, pending = (pending + fresh).rpartition(b"\n")
+            tell(whole + newline)
+        elif os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)
+            pending = b""
+        elif replaced(file, path):
+            file.close()
+            return open(path, "rb")
+        else:
+            io.check()
+            io.clock.sleep(POLL)
+    return file
+
+
+def replaced(file: BinaryIO, path: str) -> bool:
+    """Whether the path now leads to another file."""
+    try:
+        now, ours = os.stat(path), os.fstat(file.fileno())
+    except FileNotFoundError:
+        return False
+    return (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino)
+
+
+def decoded(data: bytes) -> str:
+    """Bytes of a terminal as text; what is not UTF-8 stays visible."""
+    return data.decode("utf-8", "replace")
+
+
+def plain(data: bytes) -> str:
+    """Lines as a person would have read them: no control sequences, and nothing that was overwritten."""
+    shown = []
+    for line in decoded(data).removesuffix("\n").split("\n") if data else ():
+        written = [part for part in line.split("\r") if part]
+        shown.append(for_display(written[-1]).rstrip() + "\n" if written else "\n")
+    return "".join(shown)

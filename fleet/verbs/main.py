@@ -1,0 +1,191 @@
+"""agents.py VERB: find the verb, import only its module, run it, turn every fault into a sentence.
+
+A verb is a file in this directory with a docstring (its help), `add_arguments(parser)` and
+`run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or config. A traceback is a bug
+of ours and is shown only when AO_DEBUG is set.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from argparse import Namespace
+from collections.abc import Sequence
+from types import ModuleType
+
+from fleet.core.result import Fault
+from fleet.text import did_you_mean
+from fleet.verbs.common import Fail, Io
+from fleet.verbs.parser import parser_for, same_config
+
+# name: (module, what it does, group). A verb without its module is not listed.
+VERBS = {
+    "up": ("up", "Start agents, services and the watchdog", "run"),
+    "down": ("down", "Stop agents, services and the watchdog", "run"),
+    "restart": ("restart", "Stop agents, services or the watchdog and start them again", "run"),
+    "ensure": ("ensure", "Start the watchdog again if it died or hangs", "run"),
+    "pause": ("pause", "Keep agents running but do not restart or message them", "run"),
+    "unpause": ("unpause", "End the pause or freeze of agents", "run"),
+    "reset": ("reset", "Clear restart budget, usage limit and FATAL of agents", "run"),
+    "send": ("send", "Type a message into agents and wait for the receipts", "run"),
+    "messages": ("messages", "List the messages to agents and their receipts", "look"),
+    "wait": ("wait", "Wait until agents, a phase or the loop reach a state", "run"),
+    "phase": ("phase", "Show or change the current phase", "run"),
+    "gate": ("gate", "Run the gates of a phase and show their results", "run"),
+    "status": ("status", "Show the state of every agent and service", "look"),
+    "attach": ("attach", "Open an agent's terminal", "look"),
+    "logs": ("logs", "Print what a session printed", "look"),
+    "explain": ("explain", "Explain an agent's state and what happens next", "look"),
+    "events": ("events", "Show what the watchdog and verbs decided and did", "look"),
+    "tokens": ("tokens", "Show tokens, time and cost per phase and agent", "look"),
+    "top": ("top", "Show the fleet live, with keys for the verbs", "look"),
+    "screen": ("screen", "Show what a captured screen is read as", "look"),
+    "replay": ("replay", "Decide a recorded case again", "look"),
+    "init": ("init", "Write a starter project", "set up"),
+    "validate": ("validate", "Check agents.toml or explain one of its keys", "set up"),
+    "doctor": ("doctor", "Check this machine and this fleet", "set up"),
+    "demo": ("demo", "Run a demo fleet without any key", "set up"),
+    "backend": ("backend", "Show the profile of a backend", "set up"),
+    "notify": ("notify", "List or test the [[notify]] targets", "set up"),
+    "selftest": ("selftest", "Check every shipped profile against its recorded screens", "set up"),
+    "completions": ("completions", "Print a tab completion script for bash, zsh or fish", "set up"),
+    "version": ("version", "Print the version of agent-fleet and its environment", "set up"),
+    "watchdog": ("watchdog", "Run the watchdog in this terminal", "inner"),
+}
+
+# verb: (modules, set of libraries, must it have them). All others start on the standard library alone; one
+# that needs a library for a certain option asks for it there. What a verb can do without is used where it is,
+# and nothing is built for it; `up` hands its Python on to the watchdog.
+LIBRARIES = {
+    "up": (("watchfiles",), "base", False),
+    "watchdog": (("watchfiles",), "base", False),
+    "top": (("rich", "textual"), "full", True),
+}
+
+GROUPS = ("run", "look", "set up")
+
+
+def verbs() -> dict[str, tuple[str, str, str]]:
+    """The verbs this engine has."""
+    here = set(os.listdir(os.path.dirname(os.path.abspath(__file__))))
+    return {name: entry for name, entry in VERBS.items() if f"{entry[0]}.py" in here}
+
+
+def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
+    """What stands before the verb, and the verb with what follows it."""
+    given: dict[str, str | bool] = {}
+    rest = list(argv)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word == "--config" or word.startswith("--config="):
+            path = word.removeprefix("--config=")
+            if "=" not in word:
+                path = rest.pop(0) if rest else ""
+            given["config"] = same_config(given.get("config"), path)
+        elif word == "--json":
+            given["json"] = True
+        elif word in {"-h", "--help"}:
+            return given, ["--help"]
+        elif word in {"-V", "--version"}:
+            rest.insert(0, "version")
+        else:
+            raise Fail(f"unknown option {word}", hint="agents.py --help", code=2)
+    return given, rest
+
+
+def overview() -> str:
+    """What `agents.py --help` prints."""
+    lines = [
+        "agents.py [--config PATH] [--json] VERB ...",
+        "",
+        "agent-fleet: run a team of AI coding agents unattended, from one file.",
+    ]
+    for group in GROUPS:
+        members = [f"  {name:<13}{text}" for name, (_, text, where) in verbs().items() if where == group]
+        lines += ["", f"{group}:", *members] if members else []
+    return "\n".join([*lines, "", "agents.py VERB --help shows its options and an example."])
+
+
+def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
+    """The verb's module and its arguments, with what stood before the verb folded in."""
+    given, rest = split(argv)
+    verb = rest[0]
+    known = verbs()
+    if verb not in known:
+        meant = did_you_mean(verb, known)
+        raise Fail(f"unknown verb {verb!r}; {meant}", hint="agents.py --help", code=2)
+    module = importlib.import_module(f"fleet.verbs.{known[verb][0]}")
+    args = parser_for(verb, module).parse_args(rest[1:])
+    if "config" in given:
+        args.config = same_config(given["config"], args.config or str(given["config"]))
+    args.json = bool(args.json or given.get("json"))
+    return module, args
+
+
+def run(argv: Sequence[str], io: Io) -> int:
+    """One command from words to exit code; faults are raised."""
+    first = split(argv)[1][:1]
+    if first == ["help"] and (about := split(argv)[1][1:2]):
+        return run([*about, "--help"], io)
+    if first in ([], ["--help"], ["help"]):
+        io.print(overview())
+        return 0 if first else 2
+    if first[0] in LIBRARIES and not {"-h", "--help"} & set(argv):
+        from fleet import bootstrap
+
+        modules, wanted, needed = LIBRARIES[first[0]]
+        bootstrap.enter(modules, wanted, optional=not needed, build=needed)
+    module, args = parse(argv)
+    code: int = module.run(args, io)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Never a traceback: every way to end is an exit code and, if need be, a sentence."""
+    warnings.simplefilter("ignore", FutureWarning)  # what a pattern like [[a] will mean to a later Python
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    io = Io()
+    try:
+        code = run(sys.argv[1:] if argv is None else argv, io)
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BrokenPipeError:
+        io.hang_up()
+        code = 141
+    except Exception as fault:
+        code = told(fault, io)
+    return io.close(code)
+
+
+def told(fault: Exception, io: Io) -> int:
+    """Print what went wrong, as the exception says it; return the exit code."""
+    if os.environ.get("AO_DEBUG"):
+        import traceback
+
+        traceback.print_exception(fault)
+    if isinstance(fault, Fault):
+        for line in fault.lines():
+            io.error(line, hint=fault.hint)
+        return fault.code
+    if isinstance(fault, OSError):
+        io.error(f"{fault.filename or 'the system'}: {fault.strerror or fault}")
+        return 1
+    from fleet.bootstrap import (
+        CannotBuild,  # no Fault: bootstrap.py also runs by its path, without the package
+    )
+
+    if isinstance(fault, CannotBuild):
+        io.error(str(fault))
+        return 1
+    io.error(f"a bug of agent-fleet: {type(fault).__name__}: {fault}", hint="AO_DEBUG=1 shows where")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

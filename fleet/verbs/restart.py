@@ -1,0 +1,76 @@
+"""Stop agents, services or the watchdog and start them again.
+
+A restart does not count against the restart budget. An agent continues its conversation where its
+CLI can, and gets its prompt again only if the prompt was edited. A usage limit stays in force.
+`restart` does not stop an agent that it could not start again because its loop is held.
+
+Example: agents.py restart builder --fresh
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from fleet import config
+from fleet.core.desired import Desired, Want
+from fleet.core.outline import WATCHDOG
+from fleet.supervisor.deputy import Deputy
+from fleet.verbs import up
+from fleet.verbs.common import Io, seconds
+from fleet.verbs.desk import desk_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Names."""
+    parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services or `watchdog`")
+    parser.add_argument("--fresh", action="store_true", help="begin a new conversation")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=90.0,
+        metavar="SECONDS",
+        help="how long to wait until all agents are ready (default: 90)",
+    )
+
+
+def run(args: argparse.Namespace, io: Io) -> int:
+    """Stop and start. Exit 1 when an agent is not ready in time."""
+    desk = desk_of(io)
+    declared, text = desk.declared(args, io)
+    fleet, overrides = config.override(declared, desk.environ)
+    specs = up.chosen(fleet, args.names)
+    operator = desk.operator(fleet)
+    operator.end_strays()
+    up.refuse_crowd(operator, specs)
+    operator.make_room()
+    desk.keep(declared, text, io.clock.wall())
+    names = [s.name for s in specs]
+    placeless = operator.without_phase(specs)  # what cannot be started is not stopped
+    free = [s for s in specs if s.name not in placeless]
+    operator.thaw(names)
+
+    def wish(desired: Desired) -> Desired:
+        wanted = desired.set(names, want=Want.UP, paused=False, frozen=False)
+        return wanted.call(s.name for s in free).pardon(names, window=False, budget=False)
+
+    with operator.lease(names, "restart", wish):
+        if args.fresh:
+            for spec in free:
+                operator.house.store.remove_text(f"{spec.name}.id")
+        deputy = Deputy(operator, free)
+        results = up.with_owners(operator, deputy.bring_up()) | placeless
+        for proc in deputy.survivors():
+            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
+    up.say_overrides(overrides, results, io)
+    up.say_conversations(fleet, specs, results, io)
+    why = ""
+    if WATCHDOG in args.names:
+        operator.stop_watchdog()
+        why = up.start_watchdog(operator, io, wait=not args.no_wait)
+    else:
+        up.say_of_watchdog(operator, io)
+    started = [s for s in specs if results[s.name].ok]
+    states = {} if args.no_wait else up.wait_ready(operator, started, args.timeout)
+    code = up.report(fleet, specs, results, states, io, as_json=args.json)
+    return 1 if why else code

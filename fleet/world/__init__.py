@@ -1,1 +1,0 @@
-"""The only room that touches tmux, processes, files, git and the clock."""
