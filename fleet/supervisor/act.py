@@ -22,14 +22,14 @@ from fleet.core.result import Result
 from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
 from fleet.core.words import EventType, Outcome
 from fleet.store.documents import StoreError
+from fleet.store.house import House
+from fleet.store.memories import Records
 from fleet.supervisor.ages import Ages
 from fleet.supervisor.look import Senses
-from fleet.supervisor.memories import Records
 from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Mind
 from fleet.supervisor.perform import Order, Performer
 from fleet.supervisor.trouble import Trouble
 from fleet.supervisor.view import Board
-from fleet.supervisor.world import House
 from fleet.times.moment import Moment
 
 OLD_S = 60.0  # what was decided longer ago than this is decided again: this process was stopped in between

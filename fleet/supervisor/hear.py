@@ -20,8 +20,9 @@ from fleet.core.model import Backend, Member
 from fleet.core.seen import Proc, Report
 from fleet.core.words import EventType
 from fleet.ports import Disk
+from fleet.store.house import House
 from fleet.supervisor.cli_servers import OLD_S, Pages
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from fleet.times.moment import UNNAMED, Wall
 
 TAIL_CAP = 4 << 20  # of a transcript read at one look; the rest waits for the next

@@ -11,8 +11,8 @@ import os
 from fleet.core.model import Fleet
 from fleet.host.disk import FILE_MODE, RealDisk
 from fleet.host.tmux.speaker import Speaker
-from fleet.supervisor.memories import Records
-from fleet.supervisor.world import House
+from fleet.store.house import House
+from fleet.store.memories import Records
 
 LARGEST = 64 << 10  # a long kickoff is history once its agent runs
 PLACES = ("", "agents", "runs", "outbox")

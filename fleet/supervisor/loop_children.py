@@ -13,7 +13,8 @@ from fleet.core.loop.nouns import GateJob, GateResult, GitView, History, Job, Lo
 from fleet.core.model import Loop
 from fleet.host import git
 from fleet.ports import Children
-from fleet.supervisor.world import House, World
+from fleet.store.house import House
+from fleet.supervisor.world import World
 from fleet.times.moment import UNNAMED, Wall, later
 
 ASK_AGAIN_S = 10.0  # git could not read the refs

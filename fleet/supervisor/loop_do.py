@@ -28,11 +28,12 @@ from fleet.core.model import Fleet, Loop
 from fleet.core.result import Result
 from fleet.core.words import EventType, Outcome
 from fleet.host import git
+from fleet.store.house import House
 from fleet.store.position import PhaseBook
 from fleet.supervisor.gate_runs import gate_command, gate_log
 from fleet.supervisor.loop_children import FetchEnd, LoopChildren
 from fleet.supervisor.phase_files import MARKER, identity, phase_trouble, write_marker
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 
 DONE = Result(Outcome.DONE)
 

@@ -14,10 +14,11 @@ from fleet.core.loop.nouns import Job, LoopMemory, LoopSeen
 from fleet.core.model import Fleet, Loop
 from fleet.core.result import Result
 from fleet.ports import Children
+from fleet.store.house import House
 from fleet.supervisor.loop_children import LoopChildren
 from fleet.supervisor.loop_do import LoopExecutor
 from fleet.supervisor.loop_look import LoopLook
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 
 DOCUMENT = "loop"
 

@@ -30,11 +30,12 @@ from fleet.core.model import Fleet, Loop, Phase
 from fleet.core.words import EventType
 from fleet.host import git
 from fleet.ports import JobEnd
+from fleet.store.house import House
 from fleet.store.position import PhaseBook
 from fleet.supervisor.gate_runs import GateBook, gate_result, proved_for
 from fleet.supervisor.loop_children import FetchEnd, LoopChildren, Unproved
 from fleet.supervisor.phase_files import MARKER, identity, phase_trouble, places, read_status
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 
 
 class LoopLook:

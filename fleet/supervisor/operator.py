@@ -28,13 +28,14 @@ from fleet.host.ending import stop_all
 from fleet.host.tmux.server import RECORDED
 from fleet.host.tmux.speaker import Lost, Silent
 from fleet.ports import Allowance, Launch, Server, Target, Unavailable
+from fleet.store.house import House
+from fleet.store.memories import Records
 from fleet.store.position import PhaseBook
 from fleet.supervisor.declaration import borrowed_from
 from fleet.supervisor.launch import compose_watchdog, server_env
-from fleet.supervisor.memories import Records
 from fleet.supervisor.perform import Performer
 from fleet.supervisor.project import real_helpers, real_world
-from fleet.supervisor.world import Helpers, House, World
+from fleet.supervisor.world import Helpers, World
 from fleet.times.moment import NEVER, later
 
 HOLD_S = 120.0

@@ -25,11 +25,12 @@ from fleet.core.wording import prepared
 from fleet.core.words import EventType, Outcome
 from fleet.ports import Launch, Unavailable
 from fleet.store.eventlog import Begun
+from fleet.store.house import House
+from fleet.store.memories import Records
 from fleet.supervisor.cli_servers import Letter, Mail
 from fleet.supervisor.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, preflight, server_env
-from fleet.supervisor.memories import Records
 from fleet.supervisor.prompts import NoPrompt, prompt_for
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 
 # Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
 BATCH = 20

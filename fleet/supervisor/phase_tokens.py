@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from fleet.core.loop.nouns import LoopShown
 from fleet.core.model import Fleet
+from fleet.store.house import House
 from fleet.store.position import PhaseBook
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from fleet.times.moment import LONG_AGO, Steady, Wall
 from fleet.tokens.books import PhaseMeter
 from fleet.tokens.places import conversations, wanted_of

@@ -30,19 +30,20 @@ from fleet.core.model import Fleet, Member
 from fleet.core.restarts import HOUR_S, fleet_allows
 from fleet.core.words import FINAL, EventType
 from fleet.ports import Unavailable
+from fleet.store.house import House
+from fleet.store.memories import Records
 from fleet.store.position import PhaseBook, shown, standing
 from fleet.supervisor.act import Executor
 from fleet.supervisor.ages import Ages
 from fleet.supervisor.hear import Ears
 from fleet.supervisor.look import Look, Senses
-from fleet.supervisor.memories import Records
 from fleet.supervisor.mind import AT_ONCE, Mind
 from fleet.supervisor.perform import Performer
 from fleet.supervisor.phase_tokens import Bookkeeper
 from fleet.supervisor.reload import Reloader, Settled
 from fleet.supervisor.trouble import Trouble
 from fleet.supervisor.view import Board
-from fleet.supervisor.world import Helpers, House, World
+from fleet.supervisor.world import Helpers, World
 from fleet.times.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from fleet.core.model import Fleet, Member
 from fleet.core.trace import trace
 from fleet.core.views import Row, problem, row
 from fleet.ports import FileStat
+from fleet.store.house import House
 from fleet.supervisor.perform import drift_between, fingerprint
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from fleet.times.moment import LONG_AGO, Steady
 
 EVERY_S = 1.0  # reasons that only count seconds are not worth more

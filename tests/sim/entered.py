@@ -30,6 +30,7 @@ APART = {  # why a file of these rooms is not counted
     "supervisor/keepsakes.py": "a removed state directory: tests/tmux",
     "supervisor/launch.py": "the script of a pane, run by sh: tests/tmux",
     "supervisor/notifier_child.py": "starts a process",
+    "supervisor/run.py": "the process of the watchdog, which the simulation replaces",
 }
 
 Lines = dict[str, set[int]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from fleet.supervisor.world import House
+from fleet.store.house import House
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR
 from tests.sim.machine import Machine, SimMember

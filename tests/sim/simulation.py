@@ -25,11 +25,12 @@ from fleet.core.model import Fleet
 from fleet.core.views import Row
 from fleet.ports import Held, Host
 from fleet.store.documents import StoreError
+from fleet.store.house import House
 from fleet.supervisor.cli_servers import Mail, Pages
 from fleet.supervisor.loop_keeper import LoopKeeper
 from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
-from fleet.supervisor.world import Helpers, House, World
+from fleet.supervisor.world import Helpers, World
 from tests.sim.agents import CALM, PERSONAS, Account, Mood, SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.clock import SimClock

@@ -24,9 +24,10 @@ from fleet.host.clock import RealClock
 from fleet.host.clone import CloneError, clone_command, found, make_clone
 from fleet.host.disk import RealDisk
 from fleet.ports import Host
+from fleet.store.house import House
 from fleet.store.position import PhaseBook
 from fleet.supervisor.loop_keeper import LoopKeeper
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from fleet.times.moment import Moment
 from tests.tmux.project import until
 from tests.unit.loops import change, fleet, phase

@@ -17,10 +17,11 @@ from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.core.words import Outcome, PingAbout
 from fleet.ports import Host, JobEnd
 from fleet.store.documents import Store
+from fleet.store.house import House
 from fleet.store.position import PhaseBook
 from fleet.supervisor.loop_keeper import LoopKeeper
 from fleet.supervisor.phase_files import MARKER
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from fleet.times.moment import Moment
 from tests.unit.loops import A, B, Crash, MemoryDisk, change, fleet, place
 

@@ -23,9 +23,10 @@ from fleet.core.loop.nouns import GateJob, LoopJob
 from fleet.core.model import Gate, OnComplete
 from fleet.core.words import EventType, Outcome
 from fleet.ports import Host
+from fleet.store.house import House
 from fleet.supervisor.loop_keeper import LoopKeeper
 from fleet.supervisor.phase_files import identity
-from fleet.supervisor.world import House, World
+from fleet.supervisor.world import World
 from tests.unit.loops import NOW, A, B, MemoryDisk, fleet, place
 
 REPO, TRIGGER = "/p/builder", "/p/.ao/.go"

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.core.memory import Run
 from fleet.host.disk import RealDisk
-from fleet.supervisor.memories import Records
+from fleet.store.memories import Records
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
 from fleet.core.queue import SAID
 from fleet.core.seen import ScreenState
 from fleet.ports import FileStat
-from fleet.supervisor.world import House, World
+from fleet.store.house import Footing, House
 from fleet.times.moment import NEVER, Steady
 
 LAZY_S = 60.0
@@ -25,7 +25,7 @@ _MOVING = frozenset({str(ScreenState.WORKING), str(ScreenState.RETRYING)})
 class Records:
     """Load at start, save what changed, forget nothing."""
 
-    def __init__(self, world: World, house: House, *, durable: bool = True) -> None:
+    def __init__(self, world: Footing, house: House, *, durable: bool = True) -> None:
         """A verb's memory need not be durable: what it was asked for is a wish on disk, and is done again."""
         self._durable = durable
         self._world = world
