@@ -100,6 +100,12 @@ class Outbox:
         self._looked = True
         return sorted(found, key=lambda one: (one[1].asked, one[1].id))
 
+    def read_again(self, agent: str) -> None:
+        """Another process was at work on this agent's messages: what is known of them is what is on disk."""
+        mine = [key for key in self._keys() if key[0] == agent]
+        self._known = {key: m for key, m in self._known.items() if key[0] != agent}
+        self._known |= {key: m for key in mine if (m := self.read(*key)) is not None}
+
     def withdrawals(self) -> Iterator[Key]:
         """Which ones are not wanted any more. Each is named until `settle_withdrawal`."""
         for name in self._disk.names(self._dir):

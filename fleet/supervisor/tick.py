@@ -234,6 +234,8 @@ class Supervisor:
         self._leased = held
         memories = self.mind.memories
         for spec in fleet.members:
+            if spec.name in self._released:
+                self.house.outbox.read_again(spec.name)
             if spec.name not in memories or spec.name in self._released:
                 memories[spec.name] = self.records.agent(spec.name, spec.session)
         self.mind.wake(self._released)

@@ -428,6 +428,13 @@ MUTANTS = (
         f"{RULES}::test_turnover_of_a_call",
     ),
     Mutant(
+        "takes a turn that the limit ended for work",
+        "fleet/core/agent/limits.py",
+        " and case.seen.heard_at >= since",
+        "",
+        "tests/unit/test_limits.py",
+    ),
+    Mutant(
         "forgets what was called for",
         "fleet/core/agent/bringup.py",
         "answered >= case.seen.wish.run",

@@ -34,6 +34,7 @@ OVER = replace(LIMITED, limit=limit(until=NOW.wall - 1))
 PROBED = replace(OVER, outbox=(message("probe"),))
 SETTLING = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 20, probes=1))
 FADING = replace(ARMED, state="idle", limit=limit(clear_seen=NOW.steady - 5))
+BEFORE = ARMED.limit.since - 1  # a turn that the limit has ended
 MENU = replace(BANNER, dialog="limit-menu", key="Escape")
 
 
@@ -54,6 +55,8 @@ def at_work(memory: AgentMemory) -> AgentMemory:
         (READY, seen(), S.OPEN, W.ACCOUNT, S.OPEN, {"account_until": NOW.wall + 60}),
         (at_work(ARMED), BUSY, S.ARMED, W.AT_WORK, S.OPEN, {}),
         (ARMED, seen(reading=MENU, working=True, asked="dialog open"), S.ARMED, W.SHUT, S.ARMED, {}),
+        (ARMED, seen(reading=BANNER, working=True, heard_at=BEFORE), S.ARMED, W.SHUT, S.ARMED, {}),
+        (ARMED, seen(reading=BANNER, working=True, heard_at=NOW.wall), S.ARMED, W.AT_WORK, S.OPEN, {}),
         (ARMED, seen(reading=BANNER, limit=TOLD), S.ARMED, W.MOVED, S.ARMED, {}),
         (ARMED, seen(reading=OTHER), S.ARMED, W.MOVED, S.ARMED, {}),
         (replace(ARMED, state="idle"), seen(), S.ARMED, W.FADING, S.ARMED, {}),

@@ -485,6 +485,21 @@ def test_a_message_is_one_document_from_the_wish_to_the_receipt():
     assert (after.open_of("a"), [m.id for m in after.ended_of("a")]) == ((), ["1"])
 
 
+def test_what_another_process_did_to_the_messages_of_an_agent_is_read_again():
+    disk = MemoryDisk()
+    watchdog = outbox_of(disk)
+    for agent in ("a", "b"):
+        watchdog.put(agent, message("1"))
+    watchdog.news()
+    deputy = outbox_of(disk)
+    (waiting,) = deputy.open_of("a")
+    deputy.save("a", (), (replace(waiting, status=MessageState.CONFIRMED, why="it left"),))
+    deputy.put("b", message("2"))
+    watchdog.read_again("a")
+    assert (watchdog.open_of("a"), [m.why for m in watchdog.ended_of("a")]) == ((), ["it left"])
+    assert [(agent, m.id) for agent, m in watchdog.news()] == [("b", "2")], "what is new to others stays new"
+
+
 def test_putting_a_message_down_twice_changes_nothing():
     disk = MemoryDisk()
     outbox = outbox_of(disk)

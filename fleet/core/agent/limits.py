@@ -151,8 +151,13 @@ def _alive(case: Case) -> bool:
 
 
 def _works(case: Case) -> bool:
-    """An open question is no work, least of all the limit's own menu."""
-    working = bool(case.seen.working) and not case.seen.asked
+    """An open question is no work, least of all the limit's own menu.
+
+    Nor is a turn that a source saw begin before the window did: the limit has ended it.
+    """
+    limit = case.memory.limit
+    since = limit.since if limit is not None else UNNAMED
+    working = bool(case.seen.working) and not case.seen.asked and case.seen.heard_at >= since
     return _alive(case) and (case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING} or working)
 
 
