@@ -146,9 +146,9 @@ def verb_reference() -> str:
         "interrupted. Facts go to stdout, remarks to stderr. `agents.py VERB --help` prints what is here.",
     ]
     for group in (*GROUPS, "inner"):
-        for name, (module, _, where) in verbs().items():
-            if where == group:
-                lines += _verb(name, importlib.import_module(f"fleet.verbs.{module}"))
+        for name, offer in verbs().items():
+            if offer.group == group:
+                lines += _verb(name, importlib.import_module(f"fleet.verbs.{name}"))
     return "\n".join(lines) + "\n"
 
 
