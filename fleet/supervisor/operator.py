@@ -25,6 +25,7 @@ from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
 from fleet.host.descriptors import EXTRA, needed
 from fleet.host.ending import stop_all
+from fleet.host.tmux.pane_rows import anchor
 from fleet.host.tmux.server import RECORDED
 from fleet.host.tmux.speaker import Lost, Silent
 from fleet.ports import Allowance, Launch, Server, Target, Unavailable
@@ -34,6 +35,8 @@ from fleet.store.position import PhaseBook
 from fleet.supervisor.declaration import borrowed_from
 from fleet.supervisor.launch import compose_watchdog, server_env
 from fleet.supervisor.perform import Performer
+from fleet.supervisor.phase_files import watched_tip
+from fleet.supervisor.phase_tokens import Bookkeeper
 from fleet.supervisor.project import real_helpers, real_world
 from fleet.supervisor.world import Helpers, World
 from fleet.times.moment import NEVER, later
@@ -282,8 +285,6 @@ class Operator:
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
         if self.fleet.watchdog.log_tokens and self.locks.holder() is None:
-            from fleet.supervisor.phase_tokens import Bookkeeper
-
             wall = self.world.clock.wall()
             Bookkeeper(self.world, self.house).note(
                 self.fleet, LoopShown(phase), limited=False, steady=NEVER, wall=wall
@@ -303,8 +304,6 @@ class Operator:
         running = any(s in sessions and not p.dead for s, p in panes.items())
         fresh = entry.place is None and entry.index is None and not entry.trouble
         if fresh or (entry.place is not None and starts_over(loop, bare=bare, running=running)):
-            from fleet.supervisor.phase_files import watched_tip  # only a first start needs to read git
-
             tip = watched_tip(self.world.disk, loop)
             place = place_at(loop, 0, self.world.clock.wall(), commit=tip)
             book.set(place)
@@ -374,8 +373,6 @@ class Operator:
 
     def force(self) -> Forced:
         """Stop everything without tmux: the processes by their run ids, then a server that is only ours."""
-        from fleet.host.tmux.pane_rows import anchor
-
         runs = {name: run.id for name, run in self._runs_on_record().items()}
         targets = [(0, run) for run in (*runs.values(), anchor(self.fleet.project_id))]
         found = self.table.sweep(targets)
