@@ -120,8 +120,7 @@ def events() -> str:
         "| `tick` | the look in which it was decided; 0 for a verb |",
         "| `facts` | figures and names that belong to the type |",
         "",
-        "Whoever reads the file must pass over a line that a crash tore, and over types and keys that it",
-        "does not know.",
+        "A reader must skip a line that a crash tore, and types and keys that it does not know.",
     ]
     for family, title in FAMILIES.items():
         rows = [kind for kind in EventType if kind.partition(".")[0] == family]

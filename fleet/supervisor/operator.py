@@ -151,7 +151,7 @@ class Operator:
         return short_of(sessions, server, self.table.allowance(server), users=self.server.is_users)
 
     def strangers(self) -> tuple[str, ...]:
-        """Our session names on the user's own server: somebody runs this fleet there already."""
+        """Our session names on the user's own server: this fleet runs there already."""
         if self.fleet.tmux_socket == "default":
             return ()
         listing = self.servers.users_listing()
@@ -324,7 +324,7 @@ class Operator:
         with self.world.locks.state():
             pane = self.panes().get(session)
             if pane is not None and not pane.dead and self.world.clock.wall() - pane.created < STARTING_S:
-                return ""  # somebody else's `up` was faster, and it has not taken its lock yet
+                return ""  # another `up` was faster, and it has not taken its lock yet
             env = server_env(self.fleet, self.world.host.environ)
             run = self.world.draw()[:16]
             inherited = frozenset(env) | self.server.inherited().names

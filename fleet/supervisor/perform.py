@@ -34,7 +34,7 @@ from fleet.supervisor.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer,
 from fleet.supervisor.prompts import NoPrompt, prompt_for
 from fleet.supervisor.world import World
 
-# Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
+# Sessions made at once. A thousand at once would keep tmux from answering for half a minute.
 BATCH = 20
 UNTOLD = Result(Outcome.REFUSED, "tmux did not say")
 NOTHING = MadeFor()
@@ -76,12 +76,12 @@ class Ready:
 
 @dataclass(slots=True)
 class Performer:
-    """Hands of the supervisor."""
+    """Carries out the effects on agents."""
 
     world: World
     house: House
     records: Records
-    mail: Mail | None = None  # a verb's hands carry no letters
+    mail: Mail | None = None  # None for a verb: it posts nothing
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Performer:
                     resumed=one.run.resumed,
                 )
             elif result.outcome in NOT_SAID and one.run.brief:
-                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # these words reached no one
+                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # no agent read this text
             results[one.order.spec.name] = result
         return results
 
