@@ -88,7 +88,7 @@ class Forced:
 
 
 class Operator:
-    """One verb's hands on one fleet."""
+    """What one verb does to one fleet beside its deputy: locks, server, watchdog, phase."""
 
     def __init__(self, fleet: Fleet, world: World | None = None, helpers: Helpers | None = None) -> None:
         self.fleet = fleet

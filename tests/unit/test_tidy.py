@@ -189,6 +189,7 @@ COMPLEX = 12
 GUARDS = "a flat list of guards: each returns"
 STEPS = "steps in their order, each behind its own condition"
 FORM = "one value made of many fields, each with its own condition"
+FEW = "comprehensions and comparisons are counted, too: the ways through it are few"
 SCAN = "one pass over lines or rows, with what each kind of them means"
 LONG = {
     "core/agent/asking.py asking": GUARDS,
@@ -206,11 +207,11 @@ LONG = {
     "core/heard.py _one": "one branch per kind of report",
     "core/loop/done.py _above": SCAN,
     "core/loop/done.py _statements": SCAN,
-    "core/loop/done.py _read": SCAN,
+    "core/loop/done.py _read": GUARDS,
     "core/loop/done.py _lines": SCAN,
     "core/loop/gates.py judge_review": GUARDS,
-    "core/loop/handoff.py _inbox": GUARDS,
-    "core/remember.py _watch_screen": STEPS,
+    "core/loop/handoff.py _inbox": FEW,
+    "core/remember.py _watch_screen": FORM,
     "core/remember.py _note_end": GUARDS,
     "core/restarts.py count_end": STEPS,
     "core/trace.py _evidence": FORM,
@@ -221,10 +222,10 @@ LONG = {
     "supervisor/look.py look": STEPS,
     "supervisor/look.py _capture": "which panes are worth a capture: one condition per reason",
     "supervisor/look.py _see": FORM,
-    "supervisor/look.py _scan": STEPS,
+    "supervisor/look.py _scan": FEW,
     "supervisor/look.py _survivors": GUARDS,
     "supervisor/loop_look.py look": FORM,
-    "supervisor/loop_look.py _inboxes": SCAN,
+    "supervisor/loop_look.py _inboxes": STEPS,
     "supervisor/operator.py _phase": GUARDS,
     "supervisor/operator.py force": STEPS,
     "supervisor/perform.py _create": STEPS,
