@@ -137,7 +137,7 @@ def test_the_example_is_valid_and_what_it_comments_out_is_a_key_too():
 
 # --- the tours ------------------------------------------------------------------------------------------
 
-# A tour follows one thing. Its side roads are not counted; that of a death names them, with their size.
+# A tour follows one thing. What it leaves out is not counted; that of a death names it, with its size.
 TOUR_FILES, TOUR_LINES = 9, 450  # what a reader can take in at one sitting
 TOUR_KINDS = 8
 STEP = re.compile(r"^\d+\. `([\w.]+)`\s+in\s+`(fleet/[\w/.]+)`:", re.MULTILINE)
