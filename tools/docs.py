@@ -25,10 +25,29 @@ from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE,
 from fleet.core.words import EDGES, Detail, EventType, State, WatchdogState
 from fleet.verbs.main import GROUPS, LIBRARIES, verbs
 from fleet.verbs.parser import parser_for
-from tools.words import DETAILS, EVENTS, FAMILIES, STATES
 
 ROOT = Path(__file__).resolve().parents[1]
 WRITERS = ("core/**/*.py", "host/**/*.py", "supervisor/*.py", "verbs/*.py", "extras/notify/*.py")  # of events
+# The first part of an event's name: the heading of its table.
+FAMILIES = {
+    "agent": "One agent or service; `agent` holds its name",
+    "message": "Messages to an agent",
+    "phase": "The phases of the loop",
+    "sequence": "The whole sequence of phases",
+    "task": "The task after the last phase",
+    "gate": "The checks of a phase",
+    "handoff": "What the repository and the inboxes brought",
+    "config": "agents.toml",
+    "watchdog": "The watchdog itself",
+    "state": "The state directory",
+    "server": "The tmux server",
+    "effect": "What is about to be done",
+    "action": "What was tried",
+    "desired": "What the operator wants",
+    "signal": "What the CLIs report of themselves",
+    "tokens": "The token log",
+    "notify": "Messages to people",
+}
 MADE = "<!-- made by `python -m tools.docs` from the code; a test compares them -->"
 
 
@@ -46,7 +65,7 @@ def states() -> str:
         "",
         "| state | meaning |",
         "|---|---|",
-        *(f"| `{s}` | {STATES[s]} |" for s in State),
+        *(f"| `{s}` | {s.means} |" for s in State),
         "",
         "```mermaid",
         "stateDiagram-v2",
@@ -57,7 +76,7 @@ def states() -> str:
         "",
         "| detail | meaning |",
         "|---|---|",
-        *(f"| `{d}` | {DETAILS[d]} |" for d in Detail),
+        *(f"| `{d}` | {d.means} |" for d in Detail),
         "",
         "`agents.py explain NAME` tells why an agent is in its state, what decided it, which rules had",
         "nothing to say, and when it is looked at next.",
@@ -83,7 +102,6 @@ def written() -> frozenset[str]:
 
 def events() -> str:
     """docs/events.md: what may stand in events.jsonl."""
-    known = written()
     lines = [
         "# Events",
         MADE,
@@ -102,13 +120,12 @@ def events() -> str:
         "| `tick` | the look in which it was decided; 0 for a verb |",
         "| `facts` | figures and names that belong to the type |",
         "",
-        "Whoever reads the file must pass over a line that a crash tore, and over types and keys that it",
-        "does not know.",
+        "A reader must skip a line that a crash tore, and types and keys that it does not know.",
     ]
     for family, title in FAMILIES.items():
-        rows = [e.value for e in EventType if e.value in known and e.value.partition(".")[0] == family]
+        rows = [kind for kind in EventType if kind.partition(".")[0] == family]
         lines += ["", f"## {title}", "", "| type | what happened |", "|---|---|"]
-        lines += [f"| `{kind}` | {EVENTS[kind]} |" for kind in rows]
+        lines += [f"| `{kind}` | {kind.means} |" for kind in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -128,9 +145,9 @@ def verb_reference() -> str:
         "interrupted. Facts go to stdout, remarks to stderr. `agents.py VERB --help` prints what is here.",
     ]
     for group in (*GROUPS, "inner"):
-        for name, (module, _, where) in verbs().items():
-            if where == group:
-                lines += _verb(name, importlib.import_module(f"fleet.verbs.{module}"))
+        for name, offer in verbs().items():
+            if offer.group == group:
+                lines += _verb(name, importlib.import_module(f"fleet.verbs.{name}"))
     return "\n".join(lines) + "\n"
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from fleet.backends.profiles import folders
+from fleet.backends.sources import SCREEN, adapters
 from fleet.config import schema as s
 from fleet.config.schema import IN_MODEL, REQUIRED, Key, Type
 from fleet.core import model
@@ -47,14 +49,10 @@ SECTIONS: dict[str, tuple[str, str]] = {
 
 
 def _sources() -> tuple[str, ...]:
-    from fleet.backends.sources import SCREEN, adapters  # few files name a source, and each folder is loaded
-
     return (*adapters(), SCREEN)
 
 
 def _readers() -> tuple[str, ...]:
-    from fleet.backends.profiles import folders
-
     return tuple(folders("usage.py"))
 
 

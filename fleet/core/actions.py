@@ -1,7 +1,7 @@
 """Everything that may be done to an agent. A closed union: a new act is a decision.
 
 An action carries what it expects to find. Between seeing and acting the world may change, so
-whoever performs it looks again and, where it differs, does nothing and says so. One that does not say on
+the performer looks again and, where it differs, does nothing and says so. One that does not say on
 whom, on what and why is never made: an assert stops it, and costs that agent its turn.
 """
 
@@ -106,7 +106,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Keep the screen as a candidate fixture: nobody could read it."""
+    """Keep the screen as a candidate fixture: no pattern describes it."""
 
     agent: str
     ref: PaneRef

@@ -139,8 +139,8 @@ class Fate:
 SITUATIONS: Mapping[Situation, str] = {
     Situation.ABSENT: "It is in the file and was never brought up.",
     Situation.BACKOFF: "It died more than once, and the watchdog waits before it tries again.",
-    Situation.FLAPPING: "It died five times within a quarter of an hour. The cause is mended.",
-    Situation.FATAL: "A retry cannot mend why it died. A person has mended it.",
+    Situation.FLAPPING: "It died five times within a quarter of an hour. The cause is fixed.",
+    Situation.FATAL: "A retry cannot fix why it died. A person has fixed it.",
     Situation.LIMITED_ALIVE: "It runs, and its usage window is shut.",
     Situation.LIMITED_DEAD: "It died while its usage window was shut.",
     Situation.PAUSED: "It is paused, and died since.",

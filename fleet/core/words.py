@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
+
+
+class Word(StrEnum):
+    """A word that people meet, with what it means: docs/states.md and docs/events.md print the sentence."""
+
+    means: str
+
+    def __new__(cls, word: str, means: str = "") -> Self:
+        new = str.__new__(cls, word)
+        new._value_, new.means = word, means
+        return new
 
 
 class Outcome(StrEnum):
@@ -72,92 +84,140 @@ class StopStage(StrEnum):
     REMOVED = "removed"  # the session is being taken away
 
 
-class EventType(StrEnum):
+class EventType(Word):
     """Everything that can have happened. Past tense: an event is a fact."""
 
-    AGENT_STARTED = "agent.started"
-    AGENT_READY = "agent.ready"
-    AGENT_STOPPED = "agent.stopped"
-    AGENT_SURVIVED_STOP = "agent.survived_stop"
-    AGENT_EXITED = "agent.exited"
-    AGENT_DIED = "agent.died"
-    AGENT_HEALED = "agent.healed"
-    AGENT_START_FAILED = "agent.start_failed"
-    AGENT_FLAPPED = "agent.flapped"
-    AGENT_FAILED_FOR_GOOD = "agent.failed_for_good"
-    AGENT_RECOVERED = "agent.recovered"
-    AGENT_RESET = "agent.reset"
-    AGENT_STATE_CHANGED = "agent.state_changed"
-    AGENT_LIMITED = "agent.limited"
-    AGENT_LIMIT_WITHOUT_RESET = "agent.limit_without_reset"
-    AGENT_PROBED = "agent.probed"
-    AGENT_RESUMED = "agent.resumed"
-    AGENT_WAITING = "agent.waiting"
-    AGENT_MARKER_LAPSED = "agent.marker_lapsed"
-    AGENT_MARKER_MALFORMED = "agent.marker_malformed"
-    AGENT_STALLED = "agent.stalled"
-    AGENT_WEDGED = "agent.wedged"
-    AGENT_MISMATCHED = "agent.mismatched"
-    AGENT_ASKED = "agent.asked"
-    AGENT_UNKNOWN = "agent.unknown"
-    AGENT_PAUSED = "agent.paused"
-    AGENT_UNPAUSED = "agent.unpaused"
-    AGENT_FROZEN = "agent.frozen"
-    AGENT_FLOODED = "agent.flooded"
-    AGENT_LOG_RESUMED = "agent.log_resumed"
-    AGENT_RESUME_ID_LEARNED = "agent.resume_id_learned"
-    AGENT_RESUME_ID_SET_ASIDE = "agent.resume_id_set_aside"
+    AGENT_STARTED = "agent.started", "its session was made; facts: `run`, `model`, `phase`, `resumed`"
+    AGENT_READY = "agent.ready", "seen at its prompt for the first time in this run"
+    AGENT_STOPPED = (
+        "agent.stopped",
+        "every process of its run is gone, because the watchdog or a verb stopped it",
+    )
+    AGENT_SURVIVED_STOP = (
+        "agent.survived_stop",
+        "a process of its run outlived a stop; no new start before it is gone",
+    )
+    AGENT_EXITED = "agent.exited", "ended without a stop, with exit code 0"
+    AGENT_DIED = "agent.died", "ended without a stop, with another exit code or by a signal"
+    AGENT_HEALED = "agent.healed", "restarted after an unplanned end"
+    AGENT_START_FAILED = "agent.start_failed", "tmux refused the start; tried again after 5 s"
+    AGENT_FLAPPED = "agent.flapped", "ended too often; from now on tried rarely"
+    AGENT_FAILED_FOR_GOOD = "agent.failed_for_good", "a retry cannot succeed; the reason says what to do"
+    AGENT_RECOVERED = "agent.recovered", "was ready for 30 minutes; its earlier ends are forgotten"
+    AGENT_RESET = "agent.reset", "the operator cleared its restart budget, usage limit and FATAL"
+    AGENT_STATE_CHANGED = (
+        "agent.state_changed",
+        "another detail word than before; facts: `was`, `now`, `rule`",
+    )
+    AGENT_LIMITED = "agent.limited", "a usage limit was read; left alone until the reset time in the reason"
+    AGENT_LIMIT_WITHOUT_RESET = (
+        "agent.limit_without_reset",
+        "a usage limit without a reset time; probed every `limit_probe_fallback` seconds",
+    )
+    AGENT_PROBED = (
+        "agent.probed",
+        "after a usage limit: the watchdog typed one line to see whether it is over",
+    )
+    AGENT_RESUMED = "agent.resumed", "the usage limit is over, the agent works again"
+    AGENT_WAITING = "agent.waiting", "the agent said until when it waits"
+    AGENT_MARKER_LAPSED = "agent.marker_lapsed", "the time that the agent waited for is over"
+    AGENT_MARKER_MALFORMED = (
+        "agent.marker_malformed",
+        "the agent's line about waiting cannot be read; it is ignored",
+    )
+    AGENT_STALLED = "agent.stalled", "idle for too long; restarted"
+    AGENT_WEDGED = "agent.wedged", "its conversation is broken; restarted"
+    AGENT_MISMATCHED = "agent.mismatched", "another program runs in its pane; restarted"
+    AGENT_ASKED = "agent.asked", "shows a question; a person must answer, or its profile knows the key"
+    AGENT_UNKNOWN = (
+        "agent.unknown",
+        "its screen has been unreadable for a while; a copy lies under state/unread/",
+    )
+    AGENT_PAUSED = "agent.paused", "the operator paused it"
+    AGENT_UNPAUSED = "agent.unpaused", "the operator ended the pause, or its time was over"
+    AGENT_FROZEN = "agent.frozen", "its processes are stopped where they are"
+    AGENT_FLOODED = "agent.flooded", "prints more than its log may hold; the log keeps the beginning"
+    AGENT_LOG_RESUMED = (
+        "agent.log_resumed",
+        "its log was cut off, for example by a full disk, and is written again",
+    )
+    AGENT_RESUME_ID_LEARNED = (
+        "agent.resume_id_learned",
+        "its CLI reported the id of the conversation; a restart continues there",
+    )
+    AGENT_RESUME_ID_SET_ASIDE = (
+        "agent.resume_id_set_aside",
+        "that conversation cannot be resumed; the next start is a fresh one",
+    )
 
-    MESSAGE_QUEUED = "message.queued"
-    MESSAGE_CONFIRMED = "message.confirmed"
-    MESSAGE_FAILED = "message.failed"
-    MESSAGE_WITHDRAWN = "message.withdrawn"
+    MESSAGE_QUEUED = "message.queued", "waits to be typed"
+    MESSAGE_CONFIRMED = "message.confirmed", "the agent accepted it"
+    MESSAGE_FAILED = "message.failed", "it was not delivered; the reason says why"
+    MESSAGE_WITHDRAWN = (
+        "message.withdrawn",
+        "it waited, and its sender took it back or its phase is over: it is not typed any more",
+    )
 
-    PHASE_ADVANCED = "phase.advanced"
-    PHASE_PRE_DONE = "phase.pre_done"
-    PHASE_HELD = "phase.held"
-    PHASE_SET = "phase.set"
-    SEQUENCE_COMPLETED = "sequence.completed"
-    SEQUENCE_REOPENED = "sequence.reopened"
-    TASK_TRIGGERED = "task.triggered"
+    PHASE_ADVANCED = "phase.advanced", "the next phase has begun; facts hold the evidence"
+    PHASE_PRE_DONE = "phase.pre_done", "was done before it began, and was skipped"
+    PHASE_HELD = "phase.held", "the loop does not move; the reason says what to fix"
+    PHASE_SET = "phase.set", "the operator changed the phase"
+    SEQUENCE_COMPLETED = "sequence.completed", "the last phase is done; SEQUENCE-COMPLETE is written"
+    SEQUENCE_REOPENED = "sequence.reopened", "there is something to do again after completion"
+    TASK_TRIGGERED = "task.triggered", "the sequence is complete and its task is started"
 
-    GATE_STARTED = "gate.started"
-    GATE_PASSED = "gate.passed"
-    GATE_FAILED = "gate.failed"
+    GATE_STARTED = "gate.started", "a check runs; facts: `phase`, `commit`, `log`"
+    GATE_PASSED = "gate.passed", "it passed"
+    GATE_FAILED = (
+        "gate.failed",
+        "it failed; the side that must fix it gets a message with the path of the log",
+    )
 
-    HANDOFF_CLAIMED = "handoff.claimed"
-    HANDOFF_REVIEWED = "handoff.reviewed"
-    HANDOFF_INBOX_CHANGED = "handoff.inbox_changed"
-    HANDOFF_REBASELINED = "handoff.rebaselined"
-    HANDOFF_FETCH_FAILED = "handoff.fetch_failed"
-    HANDOFF_FETCH_RECOVERED = "handoff.fetch_recovered"
+    HANDOFF_CLAIMED = "handoff.claimed", "new claims; facts: `commit`, `count`"
+    HANDOFF_REVIEWED = "handoff.reviewed", "new reviews; facts: `commit`, `count`"
+    HANDOFF_INBOX_CHANGED = "handoff.inbox_changed", "an inbox holds a new message"
+    HANDOFF_REBASELINED = "handoff.rebaselined", "history was rewritten, or the last known commit is gone"
+    HANDOFF_FETCH_FAILED = (
+        "handoff.fetch_failed",
+        "the remote does not answer; the refs last fetched are used",
+    )
+    HANDOFF_FETCH_RECOVERED = "handoff.fetch_recovered", "the remote answers again"
 
-    CONFIG_LOADED = "config.loaded"
-    CONFIG_REJECTED = "config.rejected"
-    CONFIG_RECOVERED = "config.recovered"
-    CONFIG_SHRUNK = "config.shrunk"
+    CONFIG_LOADED = "config.loaded", "an edit is in force"
+    CONFIG_REJECTED = "config.rejected", "an edit is not in force; the reason names file, line and key"
+    CONFIG_RECOVERED = "config.recovered", "the file can be read again"
+    CONFIG_SHRUNK = (
+        "config.shrunk",
+        "the file lost more than half of its agents; it must stay so for a minute",
+    )
 
-    WATCHDOG_STARTED = "watchdog.started"
-    WATCHDOG_STOPPED = "watchdog.stopped"
-    WATCHDOG_DEGRADED = "watchdog.degraded"
-    WATCHDOG_RECOVERED = "watchdog.recovered"
-    WATCHDOG_RESUMED = "watchdog.resumed"
-    WATCHDOG_STEP_FAILED = "watchdog.step_failed"
-    WATCHDOG_ENSURED = "watchdog.ensured"
+    WATCHDOG_STARTED = "watchdog.started", "ticks from now on; fact: `version`"
+    WATCHDOG_STOPPED = "watchdog.stopped", "ended in order"
+    WATCHDOG_DEGRADED = "watchdog.degraded", "something cannot be read or written; `status` shows it"
+    WATCHDOG_RECOVERED = "watchdog.recovered", "everything can be read and written again"
+    WATCHDOG_RESUMED = "watchdog.resumed", "the machine slept or its clock moved; all ages start afresh"
+    WATCHDOG_STEP_FAILED = (
+        "watchdog.step_failed",
+        "a bug of agent-fleet; the agent or step that it names loses a turn; fact: `trace`",
+    )
+    WATCHDOG_ENSURED = "watchdog.ensured", "`ensure` started it again"
 
-    STATE_RESTORED = "state.restored"
-    SERVER_FOUNDED = "server.founded"
-    SERVER_LOST = "server.lost"
+    STATE_RESTORED = (
+        "state.restored",
+        "the state directory was removed under a running watchdog and is written again",
+    )
+    SERVER_FOUNDED = "server.founded", "a tmux server was started"
+    SERVER_LOST = "server.lost", "the tmux server is gone"
 
-    EFFECT_BEGUN = "effect.begun"
-    ACTION_STALE = "action.stale"
-    ACTION_FAILED = "action.failed"
-    DESIRED_CHANGED = "desired.changed"
-    SIGNAL_DISAGREED = "signal.disagreed"
-    SIGNAL_UNREADABLE = "signal.unreadable"
-    TOKENS_RECORDED = "tokens.recorded"
-    NOTIFY_SENT = "notify.sent"
-    NOTIFY_FAILED = "notify.failed"
+    EFFECT_BEGUN = "effect.begun", "on disk before it happens: a start, a signal, keys, a removed session"
+    ACTION_STALE = "action.stale", "the situation had changed since the look; nothing was done"
+    ACTION_FAILED = "action.failed", "tried, and it did not work"
+    DESIRED_CHANGED = "desired.changed", "a verb such as `up` or `down` changed the desired state"
+    SIGNAL_DISAGREED = "signal.disagreed", "two sources report different things of one agent"
+    SIGNAL_UNREADABLE = "signal.unreadable", "a file among an agent's reports cannot be read; it is skipped"
+    TOKENS_RECORDED = "tokens.recorded", "a phase's record was written to token-log.jsonl"
+    NOTIFY_SENT = "notify.sent", "a target of `[[notify]]` got the message"
+    NOTIFY_FAILED = "notify.failed", "a target of `[[notify]]` did not take the message"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -165,45 +225,63 @@ class EventType(StrEnum):
 # `State` is coarse and stable, made for programs; `Detail` is the finer word, made for people.
 
 
-class State(StrEnum):
+class State(Word):
     """What an agent is, in five words."""
 
-    RUNNING = "RUNNING"
-    STOPPED = "STOPPED"  # not running, and nobody wants it to
-    DEAD = "DEAD"  # not running, and somebody does
-    FATAL = "FATAL"  # will not run until a person acts
-    UNKNOWN = "UNKNOWN"  # could not be looked at, or the screen says nothing we know
+    RUNNING = "RUNNING", "the session lives, whatever the agent does in it"
+    STOPPED = "STOPPED", "no process runs, and the desired state is down, or the work is done"
+    DEAD = (
+        "DEAD",
+        "the desired state is up, but no process runs; the watchdog restarts it when `watch` allows",
+    )
+    FATAL = (
+        "FATAL",
+        "a retry cannot succeed; the watchdog starts nothing until a person acts; `explain` says what to do",
+    )
+    UNKNOWN = "UNKNOWN", "tmux did not answer, or no pattern of the profile describes the screen"
 
 
-class Detail(StrEnum):
+class Detail(Word):
     """What it is doing, or why it is not."""
 
-    STARTING = "STARTING"
-    WORKING = "WORKING"
-    IDLE = "IDLE"
-    ASKING = "ASKING"
-    LIMITED = "LIMITED"
-    RETRYING = "RETRYING"
-    WAITING = "WAITING"
-    ERROR = "ERROR"
-    WEDGED = "WEDGED"
-    CONTEXT = "CONTEXT"
-    MISMATCH = "MISMATCH"
-    STOPPING = "STOPPING"
-    PAUSED = "PAUSED"
-    FROZEN = "FROZEN"
-    BACKOFF = "BACKOFF"
-    FLAPPING = "FLAPPING"
-    FATAL = "FATAL"
-    HELD = "HELD"
-    DONE = "DONE"
-    EXITED = "EXITED"
-    FOREIGN = "FOREIGN"
-    UNSEEN = "UNSEEN"
-    UNKNOWN = "UNKNOWN"
-    DOWN = "DOWN"
-    DISABLED = "DISABLED"
-    UNWATCHED = "UNWATCHED"  # runs, and no watchdog says what it is doing
+    STARTING = "STARTING", "started, not yet at its prompt"
+    WORKING = "WORKING", "in the middle of a turn; a service is always this while it lives"
+    IDLE = "IDLE", "at its prompt, nothing to do"
+    ASKING = "ASKING", "shows a question; the watchdog types nothing until a person answers"
+    LIMITED = "LIMITED", "the account reached its usage limit; left alone until the time shown"
+    RETRYING = "RETRYING", "the CLI itself waits and tries again"
+    WAITING = "WAITING", "the agent said until when it waits; not counted as stalled before that"
+    ERROR = "ERROR", "the last turn ended with an error of the provider"
+    WEDGED = (
+        "WEDGED",
+        "the conversation is broken (a `wedged` pattern matched twice); the watchdog restarts the agent",
+    )
+    CONTEXT = "CONTEXT", "no context left"
+    MISMATCH = (
+        "MISMATCH",
+        "another program than the backend's runs in the pane; the watchdog restarts the agent",
+    )
+    STOPPING = "STOPPING", "being stopped: SIGTERM first, SIGKILL later"
+    PAUSED = "PAUSED", "the operator paused it: no restart, no message"
+    FROZEN = "FROZEN", "paused, and its processes are stopped where they are"
+    BACKOFF = "BACKOFF", "ended, and is restarted after the wait that the reason names"
+    FLAPPING = (
+        "FLAPPING",
+        "ended five times within 15 minutes; tried every 10 minutes, after an hour every hour",
+    )
+    FATAL = "FATAL", "a retry cannot succeed; the reason says what to do"
+    HELD = "HELD", "the loop is held, so its agents are not started; or a verb is at work on the agent"
+    DONE = "DONE", "its phase, or all of them, are over"
+    EXITED = "EXITED", "its run has ended"
+    FOREIGN = "FOREIGN", "a session of its name belongs to another; it is not touched"
+    UNSEEN = "UNSEEN", "tmux did not answer"
+    UNKNOWN = (
+        "UNKNOWN",
+        "no pattern of the profile describes the screen; never restarted, reported after a while",
+    )
+    DOWN = "DOWN", "the desired state is down"
+    DISABLED = "DISABLED", "`enabled = false`"
+    UNWATCHED = "UNWATCHED", "runs, but no watchdog looks at it"
 
 
 class WatchdogState(StrEnum):
@@ -217,8 +295,8 @@ class WatchdogState(StrEnum):
 # What each change of the coarse word means. Each can follow each other one, because a look may come late.
 EDGES: dict[tuple[State, State], str] = {
     (State.STOPPED, State.RUNNING): "brought up",
-    (State.STOPPED, State.DEAD): "wanted, and not there yet",
-    (State.STOPPED, State.FATAL): "wanted, and it can never start",
+    (State.STOPPED, State.DEAD): "desired up, and not started yet",
+    (State.STOPPED, State.FATAL): "desired up, and it can never start",
     (State.STOPPED, State.UNKNOWN): "cannot be looked at",
     (State.RUNNING, State.STOPPED): "taken down, or done",
     (State.RUNNING, State.DEAD): "died, exited or was stopped to be restarted",
@@ -226,10 +304,10 @@ EDGES: dict[tuple[State, State], str] = {
     (State.RUNNING, State.UNKNOWN): "its screen cannot be read, or tmux does not answer",
     (State.DEAD, State.RUNNING): "healed",
     (State.DEAD, State.STOPPED): "taken down while it was dead",
-    (State.DEAD, State.FATAL): "a retry cannot mend it",
+    (State.DEAD, State.FATAL): "a retry cannot succeed",
     (State.DEAD, State.UNKNOWN): "cannot be looked at",
-    (State.FATAL, State.RUNNING): "mended and reset",
-    (State.FATAL, State.STOPPED): "reset while nobody wants it",
+    (State.FATAL, State.RUNNING): "fixed and reset",
+    (State.FATAL, State.STOPPED): "reset while its desired state is down",
     (State.FATAL, State.DEAD): "reset, and about to be started",
     (State.FATAL, State.UNKNOWN): "reset, and cannot be looked at",
     (State.UNKNOWN, State.RUNNING): "read again",

@@ -7,7 +7,9 @@ neither the key nor the words. A redirect is an answer like any other; it is not
 
 from __future__ import annotations
 
+import base64
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 from fleet.ports import Reply, Stranger
@@ -26,8 +28,6 @@ class Loopback:
 
     def beside(self, name: str, job: Callable[[], None]) -> None:
         """In a thread that ends with the process."""
-        import threading  # most fleets have no server
-
         threading.Thread(target=job, daemon=True, name=name).start()
 
     def free_port(self) -> int:
@@ -36,7 +36,6 @@ class Loopback:
 
 def ask(address: str, key: str, data: bytes | None, timeout: float) -> Reply:
     """As `Http.ask`."""
-    import base64
     import http.client  # slow to load, and most fleets have no server
 
     host, port, path = _place(address)

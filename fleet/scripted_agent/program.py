@@ -22,7 +22,7 @@ if __package__ in {None, ""}:  # run by path, with -I -S: make the package known
 _UMASK = os.umask(0o077)  # for the bytecode that these imports write beside the engine
 from fleet.scripted_agent.ends import Ended, set_name  # noqa: E402
 from fleet.scripted_agent.player import Agent  # noqa: E402
-from fleet.scripted_agent.repertoire import OPTIONS  # noqa: E402
+from fleet.scripted_agent.repertoire import OPTIONS, reference  # noqa: E402
 from fleet.scripted_agent.script import DEFAULT, ScriptError, load  # noqa: E402
 
 os.umask(_UMASK)
@@ -86,8 +86,6 @@ def _record_dir() -> str:
 def main(argv: list[str]) -> int:
     """Play, and return the exit code."""
     if argv == ["--actions"]:
-        from fleet.scripted_agent.repertoire import reference
-
         print(reference())
         return 0
     try:

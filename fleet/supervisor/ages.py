@@ -1,8 +1,8 @@
 """The steady clock: what ages are measured on.
 
 It runs with the monotonic clock, also over a restart of ours; over one of the machine it carries on by the
-wall time that passed. It never goes back. When the two clocks part, or we were away for long, somebody
-suspended the machine, stopped us or moved the clock: then nobody has been idle, and all ages start anew.
+wall time that passed. It never goes back. When the two clocks part, or a tick is long overdue, the machine
+was suspended, the watchdog stopped, or the clock moved: then no agent was idle, and all ages start anew.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ages:
 
     @staticmethod
     def _away(memory: FleetMemory, wall: Wall, mono: float) -> float:
-        """How long nobody watched. Within one boot the monotonic clock knows, whatever the wall clock did."""
+        """How long no watchdog looked: by the monotonic clock within one boot, else by the wall clock."""
         if not memory.wall:
             return 0.0
         away = mono - memory.mono if memory.mono and mono >= memory.mono else wall - memory.wall

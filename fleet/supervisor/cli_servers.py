@@ -1,7 +1,7 @@
-"""Letters to the servers of CLIs and pages from them, carried beside the loop: nobody waits.
+"""Messages to the servers of CLIs and pages from them, in threads: the tick never waits for them.
 
-A letter has a name that the server keeps it under. Whoever carries it asks for that name first if it may be
-there already, and always afterwards: the server's own record is the receipt, not the answer to the request.
+A letter has a name that the server keeps it under. The thread that posts it asks for that name first if it
+may be there already, and always afterwards: the server's own record is the receipt, not its answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Letter:
     body: bytes
     look: str  # ... and the one at which it can be looked up afterwards
     key: str = ""
-    again: bool = False  # somebody may have carried it before
+    again: bool = False  # it may have been posted before
 
 
 class Mail:
@@ -39,7 +39,7 @@ class Mail:
         self._outcomes: dict[str, Posted] = {}
 
     def send(self, letter: Letter) -> None:
-        """Carry it, unless somebody is on the way with it."""
+        """Post it, unless a thread is already doing so."""
         if self._outcomes.get(letter.id) is Posted.UNDERWAY:
             return
         while len(self._outcomes) >= KEPT:
@@ -48,7 +48,7 @@ class Mail:
         self._http.beside("letter", lambda: self._carry(letter))
 
     def outcomes(self, ids: Iterable[str]) -> tuple[tuple[str, Posted], ...]:
-        """What became of these; one nobody here has carried is left out."""
+        """What became of these; one that this process has not posted is left out."""
         return tuple((name, self._outcomes[name]) for name in ids if name in self._outcomes)
 
     def _carry(self, letter: Letter) -> None:

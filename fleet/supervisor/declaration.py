@@ -56,7 +56,7 @@ class Standing:
 
 
 def attend(path: str) -> Standing:
-    """The declaration in force for whoever looks at a fleet or stops it. ConfigError when there is none."""
+    """The declaration in force, for verbs that show or stop a fleet. ConfigError when there is none."""
     text, fleet, wrong = "", None, None
     try:
         text = text_of(path)

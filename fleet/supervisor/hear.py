@@ -264,7 +264,7 @@ def _understood(
 
 
 def _claimed(claims: Callable[[bytes, Facts], str], head: bytes, facts: Facts) -> str:
-    """Whose file that is; nobody's, when its opening makes no sense."""
+    """Whose file that is; empty when its first lines make no sense."""
     try:
         return claims(head, facts)
     except (ValueError, TypeError, OverflowError, RecursionError):

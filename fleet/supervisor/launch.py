@@ -152,7 +152,7 @@ def _shell(command: str) -> str:
 
 
 def _clone(fleet: Fleet, agent: Member) -> str:
-    """`up` clones before it starts anybody; a start without it makes the clone here, where nobody waits."""
+    """`up` clones before it starts an agent; a start without `up` makes the clone here, inside the pane."""
     if not agent.clone:
         return ""
     command = " ".join(quote(word) for word in clone_command(fleet, agent))
@@ -162,7 +162,7 @@ def _clone(fleet: Fleet, agent: Member) -> str:
 def compose_watchdog(
     fleet: Fleet, *, run: str, argv: Sequence[str], held: Collection[str], server_names: frozenset[str]
 ) -> str:
-    """The launch script of the supervisor: it keeps the whole union, because it starts everybody else."""
+    """The launch script of the supervisor: it keeps the whole union, because it starts all agents."""
     return _script(
         fleet,
         name="watchdog",

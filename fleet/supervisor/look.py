@@ -55,7 +55,7 @@ class Eye:
     cpu_at: float = 0.0  # on the monotonic clock
     scanned: Steady = LONG_AGO
     pid: int = 0
-    swept: str = ""  # run of which nobody was left
+    swept: str = ""  # run of which no process was left
     tree: tuple[Proc, ...] = ()
     heard: Heard = NOTHING
     spoke: Steady = NEVER  # last new word of a structured source
@@ -76,7 +76,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found. `changed`: whoever must be judged anew even if its time has not come."""
+    """What one look found. `changed`: agents to be judged anew even if they are not due."""
 
     server: ServerId | None
     blind: str
@@ -109,7 +109,7 @@ class Senses:
         self._lease = lease
         self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
         self._mail = mail
-        self.listen = False  # somebody said that a source has news: hear everybody at the next look
+        self.listen = False  # a source has news: the next look reads the reports of all agents
         self._read = read_screen
         self._eyes: dict[str, Eye] = {}
         self._last: dict[str, tuple[object, ...]] = {}

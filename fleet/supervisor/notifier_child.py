@@ -1,4 +1,4 @@
-"""The watchdog's teller: one child that delivers messages, kept alive while somebody is to be told.
+"""The watchdog's notifier: one child that delivers messages, kept alive while `[[notify]]` has a target.
 
 Whether it lives, hangs or dies, no tick waits for it.
 """

@@ -25,6 +25,7 @@ from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
 from fleet.host.descriptors import EXTRA, needed
 from fleet.host.ending import stop_all
+from fleet.host.tmux.pane_rows import anchor
 from fleet.host.tmux.server import RECORDED
 from fleet.host.tmux.speaker import Lost, Silent
 from fleet.ports import Allowance, Launch, Server, Target, Unavailable
@@ -34,6 +35,8 @@ from fleet.store.position import PhaseBook
 from fleet.supervisor.declaration import borrowed_from
 from fleet.supervisor.launch import compose_watchdog, server_env
 from fleet.supervisor.perform import Performer
+from fleet.supervisor.phase_files import watched_tip
+from fleet.supervisor.phase_tokens import Bookkeeper
 from fleet.supervisor.project import real_helpers, real_world
 from fleet.supervisor.world import Helpers, World
 from fleet.times.moment import NEVER, later
@@ -85,7 +88,7 @@ class Forced:
 
 
 class Operator:
-    """One verb's hands on one fleet."""
+    """What one verb does to one fleet beside its deputy: locks, server, watchdog, phase."""
 
     def __init__(self, fleet: Fleet, world: World | None = None, helpers: Helpers | None = None) -> None:
         self.fleet = fleet
@@ -148,7 +151,7 @@ class Operator:
         return short_of(sessions, server, self.table.allowance(server), users=self.server.is_users)
 
     def strangers(self) -> tuple[str, ...]:
-        """Our session names on the user's own server: somebody runs this fleet there already."""
+        """Our session names on the user's own server: this fleet runs there already."""
         if self.fleet.tmux_socket == "default":
             return ()
         listing = self.servers.users_listing()
@@ -282,8 +285,6 @@ class Operator:
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
         if self.fleet.watchdog.log_tokens and self.locks.holder() is None:
-            from fleet.supervisor.phase_tokens import Bookkeeper
-
             wall = self.world.clock.wall()
             Bookkeeper(self.world, self.house).note(
                 self.fleet, LoopShown(phase), limited=False, steady=NEVER, wall=wall
@@ -303,8 +304,6 @@ class Operator:
         running = any(s in sessions and not p.dead for s, p in panes.items())
         fresh = entry.place is None and entry.index is None and not entry.trouble
         if fresh or (entry.place is not None and starts_over(loop, bare=bare, running=running)):
-            from fleet.supervisor.phase_files import watched_tip  # only a first start needs to read git
-
             tip = watched_tip(self.world.disk, loop)
             place = place_at(loop, 0, self.world.clock.wall(), commit=tip)
             book.set(place)
@@ -325,7 +324,7 @@ class Operator:
         with self.world.locks.state():
             pane = self.panes().get(session)
             if pane is not None and not pane.dead and self.world.clock.wall() - pane.created < STARTING_S:
-                return ""  # somebody else's `up` was faster, and it has not taken its lock yet
+                return ""  # another `up` was faster, and it has not taken its lock yet
             env = server_env(self.fleet, self.world.host.environ)
             run = self.world.draw()[:16]
             inherited = frozenset(env) | self.server.inherited().names
@@ -374,8 +373,6 @@ class Operator:
 
     def force(self) -> Forced:
         """Stop everything without tmux: the processes by their run ids, then a server that is only ours."""
-        from fleet.host.tmux.pane_rows import anchor
-
         runs = {name: run.id for name, run in self._runs_on_record().items()}
         targets = [(0, run) for run in (*runs.values(), anchor(self.fleet.project_id))]
         found = self.table.sweep(targets)

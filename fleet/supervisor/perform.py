@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fleet.backends import sources
 from fleet.core.actions import Action, Keep, LearnId, Paste, Post, Press, Remove, Signal, Start, Unpause
 from fleet.core.codec import to_plain
 from fleet.core.memory import MadeFor, Message, Run
@@ -28,11 +29,12 @@ from fleet.store.eventlog import Begun
 from fleet.store.house import House
 from fleet.store.memories import Records
 from fleet.supervisor.cli_servers import Letter, Mail
+from fleet.supervisor.hear import server_key
 from fleet.supervisor.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, preflight, server_env
 from fleet.supervisor.prompts import NoPrompt, prompt_for
 from fleet.supervisor.world import World
 
-# Sessions made at once. A thousand in one breath would keep tmux from everybody else for half a minute.
+# Sessions made at once. A thousand at once would keep tmux from answering for half a minute.
 BATCH = 20
 UNTOLD = Result(Outcome.REFUSED, "tmux did not say")
 NOTHING = MadeFor()
@@ -74,12 +76,12 @@ class Ready:
 
 @dataclass(slots=True)
 class Performer:
-    """Hands of the supervisor."""
+    """Carries out the effects on agents."""
 
     world: World
     house: House
     records: Records
-    mail: Mail | None = None  # a verb's hands carry no letters
+    mail: Mail | None = None  # None for a verb: it posts nothing
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -143,7 +145,7 @@ class Performer:
                     resumed=one.run.resumed,
                 )
             elif result.outcome in NOT_SAID and one.run.brief:
-                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # these words reached no one
+                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # no agent read this text
             results[one.order.spec.name] = result
         return results
 
@@ -228,17 +230,13 @@ class Performer:
         settings = ""
         told: dict[str, object] = {}
         if backend.settings_flag:
-            from fleet.backends.sources import settings as hooks  # slow to load, and few backends have hooks
-
-            told = hooks(backend)
+            told = sources.settings(backend)
         if told:
             settings = self.house.path(f"settings-{agent.session}.json")
             self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
         program = ""
         if backend.notify_flag:
-            from fleet.backends.sources import notify
-
-            program = notify(backend, signals)
+            program = sources.notify(backend, signals)
         port, key = self._server(agent, backend)
         kit = Kit(
             model=model,
@@ -261,11 +259,10 @@ class Performer:
         """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
         if not backend.session_id_flag or not backend.signals or agent.env_file or backend.preamble:
             return True  # its own id, or nothing that we could look at
-        from fleet.backends.sources import Facts, Reach, wanted  # slow to load, and few backends have them
-
         env = {**self.world.host.environ, **held, **dict(backend.env), **dict(agent.env)}
-        facts = Facts(os.path.realpath(agent.dir), 0.0, conversation, env=env)
-        tails = [source.where for source in wanted(backend, facts) if source.reach is Reach.TAIL]
+        facts = sources.Facts(os.path.realpath(agent.dir), 0.0, conversation, env=env)
+        wanted = sources.wanted(backend, facts)
+        tails = [one.where for one in wanted if one.reach is sources.Reach.TAIL]
         return not tails or any(self.world.disk.stat(path) is not None for path in tails)
 
     def _server(self, agent: Member, backend: Backend) -> tuple[int, str]:
@@ -404,10 +401,7 @@ class Performer:
         return self._noted("press", action.agent, action.ref.run, action.cause, press)
 
     def _post(self, action: Post, message: Message | None) -> Result:
-        from fleet.backends.sources import mailbox
-        from fleet.supervisor.hear import server_key
-
-        run, box = self.records.run(action.ref.session), mailbox(action.backend)
+        run, box = self.records.run(action.ref.session), sources.mailbox(action.backend)
         mail = self.mail
         assert mail is not None, "only a supervisor posts"
         if message is None or run is None or run.id != action.ref.run or box is None:

@@ -2,8 +2,8 @@
 
 A file that does not parse is looked at once more a second later (editors truncate before they write)
 and otherwise reported once, while the last good one stays in force. One that lost more than half of
-its agents, or breaks off in the middle of a table, must stay that way for a minute: whoever writes it may
-not be done. What a running fleet cannot follow is refused.
+its agents, or breaks off in the middle of a table, must stay that way for a minute: the
+writer may not be done. What a running fleet cannot follow is refused.
 """
 
 from __future__ import annotations

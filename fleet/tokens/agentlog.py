@@ -13,7 +13,11 @@ are taken out of everything that is shown.
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import os
+import re
+import select
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import engine
 from fleet.backends.readers import formats
+from fleet.text import secret_values
 from fleet.tokens.places import sniff
 
 if TYPE_CHECKING:
@@ -185,9 +190,6 @@ def _kind(path: str) -> str:
 
 
 def _view(args: argparse.Namespace, *, colour: bool | None = None) -> Manner:
-    import re
-
-    from fleet.text import secret_values
     from fleet.tokens.render import Manner
 
     try:
@@ -257,8 +259,6 @@ def _follow(args: argparse.Namespace) -> int:
 
 def _reader_left() -> bool:
     """Whether nobody reads any more: a follower with nothing to say must not outlive its pipe."""
-    import select
-
     watch = select.poll()
     try:
         watch.register(sys.stdout.fileno(), 0)
@@ -306,8 +306,6 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _usage(args: argparse.Namespace) -> int:
-    import gc
-
     from fleet.tokens.totals import jobs_for, own_places, remarks, report, summary
 
     prices = None
@@ -342,8 +340,6 @@ def _usage(args: argparse.Namespace) -> int:
 
 def _print_json(document: Any) -> None:
     """One document; in letters that stdout can spell, because Python's own way to show others is no JSON."""
-    import json
-
     spelt = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     print(json.dumps(document, indent=2, ensure_ascii=not spelt))
 

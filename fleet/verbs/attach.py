@@ -25,6 +25,8 @@ from fleet.host.tmux.client import not_installed
 from fleet.verbs.common import Fail, Io, session_of
 from fleet.verbs.fleets import running_fleet
 
+GROUP = "look"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session, and how."""

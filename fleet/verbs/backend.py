@@ -18,6 +18,8 @@ from fleet.core.model import Backend
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.screen import backend_named
 
+GROUP = "set up"
+
 PAIRS = ("env", "screen")
 
 

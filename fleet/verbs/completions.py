@@ -21,6 +21,8 @@ from fleet.verbs.fleets import running_fleet
 from fleet.verbs.main import verbs
 from fleet.verbs.parser import parser_for
 
+GROUP = "set up"
+
 
 class Follows(NamedTuple):
     """What may follow a verb."""
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 0
     known = verbs()
     grammar = {verb: words(verb) for verb in known}
-    texts = {verb: entry[1] for verb, entry in known.items()}
+    texts = {verb: offer.text for verb, offer in known.items()}
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](grammar, texts)
     if args.json:
         io.json({"shell": args.shell, "script": script})
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def words(verb: str) -> Follows:
     """Read off the verb's own parser, so that a script cannot promise what the verb does not take."""
-    parser = parser_for(verb, importlib.import_module(f"fleet.verbs.{verbs()[verb][0]}"))
+    parser = parser_for(verb, importlib.import_module(f"fleet.verbs.{verb}"))
     actions = parser._actions  # noqa: SLF001  argparse has no public way to list them
     options = tuple(word for action in actions for word in action.option_strings if word.startswith("--"))
     places = [action for action in actions if not action.option_strings]

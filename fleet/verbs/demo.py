@@ -17,6 +17,8 @@ from fleet import engine
 from fleet.host.tmux.client import require_tmux
 from fleet.verbs.common import Fail, Io
 
+GROUP = "set up"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How."""

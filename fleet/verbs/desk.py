@@ -21,7 +21,7 @@ def desk_of(io: Io) -> Desk:
 
 
 class Desk:
-    """How a verb gets at its fleet: the file and the hands. The simulation has one of its own."""
+    """How a verb gets its declaration and its `Operator`. The simulation has one of its own."""
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -52,5 +52,5 @@ class Desk:
         keep(fleet, text, now)
 
     def operator(self, fleet: Fleet) -> Operator:
-        """Hands."""
+        """What carries the verb out."""
         return Operator(fleet)

@@ -41,6 +41,8 @@ from fleet.verbs.fleets import config_path
 from fleet.verbs.up import widening
 from fleet.verbs.version import answer, commit
 
+GROUP = "set up"
+
 LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes free: worth a warning, not enough to go on
 LIBRARIES = ("watchfiles", "git", "dateutil", "tomli_w", "libtmux", "msgspec")
 LOOK_S = 60.0  # for a look into all repositories

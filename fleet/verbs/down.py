@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet, Member
     from fleet.supervisor.operator import Forced, Operator
 
+GROUP = "run"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""

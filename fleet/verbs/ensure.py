@@ -21,6 +21,8 @@ from fleet.supervisor.operator import Operator, watchdog_argv
 from fleet.verbs.common import Io
 from fleet.verbs.fleets import require_trust, running_fleet
 
+GROUP = "run"
+
 UNIT = """[Unit]
 Description=Keep the fleet of {config} supervised
 

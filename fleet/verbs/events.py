@@ -29,6 +29,8 @@ from fleet.verbs.common import Fail, Io, count
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.moments import span
 
+GROUP = "look"
+
 LAST = 50
 
 

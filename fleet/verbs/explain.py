@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.ports import Clock
 
+GROUP = "look"
+
 FRESH_S = 5.0  # evidence that is older is gathered anew
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet, Loop
     from fleet.ports import JobEnd
 
+GROUP = "run"
+
 POLL_S = 0.02
 
 

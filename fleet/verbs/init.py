@@ -19,6 +19,8 @@ from fleet import engine, umask
 from fleet.config import here
 from fleet.verbs.common import Fail, Io
 
+GROUP = "set up"
+
 PROMPTS = ("kickoff.md", "builder.md", "adversary.md")
 PLAN = """# First
 

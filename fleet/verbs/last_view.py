@@ -1,7 +1,7 @@
 """The one document of a fleet, for every verb that shows something.
 
 The watchdog writes it (`view.json`). While a watchdog lives and has taken in the file as it is, that document
-is read. Otherwise a look of our own makes the same one. Liveness is asked of tmux each time.
+is read. Otherwise a look of our own makes the same one. Each verb asks tmux which sessions are alive.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from fleet.text import for_display
 from fleet.verbs.common import Fail, Io, count, session_of
 from fleet.verbs.fleets import running_fleet
 
+GROUP = "look"
+
 BLOCK = 1 << 16
 POLL = 0.2
 

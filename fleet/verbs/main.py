@@ -1,59 +1,31 @@
 """agents.py VERB: find the verb, import only its module, run it, turn every fault into a sentence.
 
-A verb is a file in this directory with a docstring (its help), `add_arguments(parser)` and
-`run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or config. A traceback is a bug
-of ours and is shown only when AO_DEBUG is set.
+A verb is a file in this directory with a docstring (its help), GROUP (its place in the overview),
+`add_arguments(parser)` and `run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or
+config. A traceback is a bug of agent-fleet and is shown only when AO_DEBUG is set.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NamedTuple
 
 from fleet.core.result import Fault
 from fleet.text import did_you_mean
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.parser import parser_for, same_config
 
-# name: (module, what it does, group). A verb without its module is not listed.
-VERBS = {
-    "up": ("up", "Start agents, services and the watchdog", "run"),
-    "down": ("down", "Stop agents, services and the watchdog", "run"),
-    "restart": ("restart", "Stop agents, services or the watchdog and start them again", "run"),
-    "ensure": ("ensure", "Start the watchdog again if it died or hangs", "run"),
-    "pause": ("pause", "Keep agents running but do not restart or message them", "run"),
-    "unpause": ("unpause", "End the pause or freeze of agents", "run"),
-    "reset": ("reset", "Clear restart budget, usage limit and FATAL of agents", "run"),
-    "send": ("send", "Type a message into agents and wait for the receipts", "run"),
-    "messages": ("messages", "List the messages to agents and their receipts", "look"),
-    "wait": ("wait", "Wait until agents, a phase or the loop reach a state", "run"),
-    "phase": ("phase", "Show or change the current phase", "run"),
-    "gate": ("gate", "Run the gates of a phase and show their results", "run"),
-    "status": ("status", "Show the state of every agent and service", "look"),
-    "attach": ("attach", "Open an agent's terminal", "look"),
-    "logs": ("logs", "Print what a session printed", "look"),
-    "explain": ("explain", "Explain an agent's state and what happens next", "look"),
-    "events": ("events", "Show what the watchdog and verbs decided and did", "look"),
-    "tokens": ("tokens", "Show tokens, time and cost per phase and agent", "look"),
-    "top": ("top", "Show the fleet live, with keys for the verbs", "look"),
-    "screen": ("screen", "Show what a captured screen is read as", "look"),
-    "replay": ("replay", "Decide a recorded case again", "look"),
-    "init": ("init", "Write a starter project", "set up"),
-    "validate": ("validate", "Check agents.toml or explain one of its keys", "set up"),
-    "doctor": ("doctor", "Check this machine and this fleet", "set up"),
-    "demo": ("demo", "Run a demo fleet without any key", "set up"),
-    "backend": ("backend", "Show the profile of a backend", "set up"),
-    "notify": ("notify", "List or test the [[notify]] targets", "set up"),
-    "selftest": ("selftest", "Check every shipped profile against its recorded screens", "set up"),
-    "completions": ("completions", "Print a tab completion script for bash, zsh or fish", "set up"),
-    "version": ("version", "Print the version of agent-fleet and its environment", "set up"),
-    "watchdog": ("watchdog", "Run the watchdog in this terminal", "inner"),
-}
+HERE = os.path.dirname(os.path.abspath(__file__))
+GROUPS = ("run", "look", "set up")  # of the overview; "inner": `up` and `ensure` run it
+# The first line of a verb's docstring is its help; the constant GROUP says that the file holds a verb.
+_OFFER = re.compile(r'\A"""([^\n]+)\.\n.*?^GROUP = "([a-z ]+)"$', re.DOTALL | re.MULTILINE)
 
 # verb: (modules, set of libraries, must it have them). All others start on the standard library alone; one
 # that needs a library for a certain option asks for it there. What a verb can do without is used where it is,
@@ -64,13 +36,30 @@ LIBRARIES = {
     "top": (("rich", "textual"), "full", True),
 }
 
-GROUPS = ("run", "look", "set up")
+
+class Offer(NamedTuple):
+    """A verb as the overview shows it."""
+
+    text: str
+    group: str
 
 
-def verbs() -> dict[str, tuple[str, str, str]]:
-    """The verbs this engine has."""
-    here = set(os.listdir(os.path.dirname(os.path.abspath(__file__))))
-    return {name: entry for name, entry in VERBS.items() if f"{entry[0]}.py" in here}
+def offer(name: str) -> Offer | None:
+    """What the file of a verb says of itself, read without running it; None: there is no such verb."""
+    if not re.fullmatch(r"[a-z]+", name):
+        return None
+    try:
+        with open(os.path.join(HERE, f"{name}.py"), encoding="utf-8") as file:
+            found = _OFFER.match(file.read())
+    except FileNotFoundError:
+        return None
+    return Offer(*found.groups()) if found is not None else None
+
+
+def verbs() -> dict[str, Offer]:
+    """The verbs this engine has, by name."""
+    names = sorted(file.removesuffix(".py") for file in os.listdir(HERE) if file.endswith(".py"))
+    return {name: found for name in names if (found := offer(name)) is not None}
 
 
 def split(argv: Sequence[str]) -> tuple[dict[str, str | bool], list[str]]:
@@ -102,8 +91,9 @@ def overview() -> str:
         "",
         "agent-fleet: run a team of AI coding agents unattended, from one file.",
     ]
+    known = verbs()
     for group in GROUPS:
-        members = [f"  {name:<13}{text}" for name, (_, text, where) in verbs().items() if where == group]
+        members = [f"  {name:<13}{text}" for name, (text, where) in known.items() if where == group]
         lines += ["", f"{group}:", *members] if members else []
     return "\n".join([*lines, "", "agents.py VERB --help shows its options and an example."])
 
@@ -112,11 +102,10 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
     """The verb's module and its arguments, with what stood before the verb folded in."""
     given, rest = split(argv)
     verb = rest[0]
-    known = verbs()
-    if verb not in known:
-        meant = did_you_mean(verb, known)
+    if offer(verb) is None:
+        meant = did_you_mean(verb, verbs())
         raise Fail(f"unknown verb {verb!r}; {meant}", hint="agents.py --help", code=2)
-    module = importlib.import_module(f"fleet.verbs.{known[verb][0]}")
+    module = importlib.import_module(f"fleet.verbs.{verb}")
     args = parser_for(verb, module).parse_args(rest[1:])
     if "config" in given:
         args.config = same_config(given["config"], args.config or str(given["config"]))

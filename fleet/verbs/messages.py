@@ -19,6 +19,8 @@ from fleet.text import ago
 from fleet.verbs.common import Io, session_of
 from fleet.verbs.fleets import running_fleet
 
+GROUP = "look"
+
 BEGINNING = 60  # characters of a text that are shown
 
 

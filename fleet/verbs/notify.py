@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.ports import Clock
 
+GROUP = "set up"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from fleet.supervisor.operator import Operator
 
+GROUP = "run"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names, how long, and how still."""

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from fleet.store.position import PhaseEntry
     from fleet.supervisor.operator import Operator
 
+GROUP = "run"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and where to go."""

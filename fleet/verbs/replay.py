@@ -18,6 +18,8 @@ from fleet.core.trace import explained, trace
 from fleet.core.views import row
 from fleet.verbs.common import Fail, Io
 
+GROUP = "look"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle."""

@@ -17,6 +17,8 @@ from fleet.supervisor.operator import Operator
 from fleet.verbs.common import Fail, Io, seconds, session_of
 from fleet.verbs.desk import desk_of
 
+GROUP = "run"
+
 ANSWER_S = 15.0  # a watchdog that looks answers within one look
 POLL_S = 0.05
 NOT_IN_TIME = "not_in_time"

@@ -19,6 +19,8 @@ from fleet.verbs import up
 from fleet.verbs.common import Io, seconds
 from fleet.verbs.desk import desk_of
 
+GROUP = "run"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""

@@ -32,6 +32,8 @@ from fleet.times.moment import Wall
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import running_fleet
 
+GROUP = "look"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which screens, read how."""

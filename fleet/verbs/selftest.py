@@ -19,6 +19,8 @@ from fleet.backends import corpus
 from fleet.backends.corpus import Trial
 from fleet.verbs.common import Fail, Io
 
+GROUP = "set up"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How much to tell."""

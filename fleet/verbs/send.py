@@ -27,6 +27,8 @@ from fleet.verbs.common import Fail, Io, seconds, session_of
 from fleet.verbs.delivery import await_receipts
 from fleet.verbs.desk import desk_of
 
+GROUP = "run"
+
 STDIN = "-"
 FORM = 'agents.py send NAME "TEXT" [NAME "TEXT" ...]'
 

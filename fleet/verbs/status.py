@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from fleet.core.outline import Outline
 
+GROUP = "look"
+
 WEEK_S = 6 * 86_400.0  # farther ahead a weekday does not say which one
 COLOURS = {
     State.RUNNING: "green",

@@ -42,6 +42,8 @@ from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.moments import span
 
+GROUP = "look"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to sum up, and in which form."""

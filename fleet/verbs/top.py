@@ -26,6 +26,8 @@ from fleet.verbs.last_view import gather
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
 
+GROUP = "look"
+
 FIRST = 100  # events shown at the start
 VERB_S = 180.0
 

@@ -14,6 +14,8 @@ from fleet.core.words import EventType
 from fleet.verbs.common import Io
 from fleet.verbs.pause import addressed
 
+GROUP = "run"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Names."""

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet, Member
     from fleet.supervisor.operator import Operator, Shortage
 
+GROUP = "run"
+
 READY_S = 90.0
 POLL_S = 0.1
 SAID = {"continued": "conversation continued", "new": "new conversation"}

@@ -15,6 +15,8 @@ from fleet.config import plain, reference
 from fleet.verbs.common import Io
 from fleet.verbs.fleets import config_path
 
+GROUP = "set up"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to print."""

@@ -14,6 +14,8 @@ import subprocess
 from fleet import __version__, engine
 from fleet.verbs.common import Io
 
+GROUP = "set up"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Nothing to choose."""

@@ -17,6 +17,8 @@ from fleet.verbs.common import Fail, Io, seconds, session_of
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.last_view import gather
 
+GROUP = "run"
+
 POLL_S = 0.25
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fleet.core.model import Fleet
     from fleet.supervisor.declaration import Standing
 
+GROUP = "inner"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to run."""

@@ -169,7 +169,9 @@ def test_help_lists_every_verb_that_is_there_and_no_other():
     code, out, _ = call("--help")
     listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
     there = {
-        name for name, (module, *_) in main.VERBS.items() if (ROOT / f"fleet/verbs/{module}.py").exists()
+        path.stem
+        for path in (ROOT / "fleet/verbs").glob("*.py")
+        if "\ndef add_arguments(" in path.read_text()
     }
     assert code == 0
     assert listed == there - {"watchdog"}
@@ -183,11 +185,12 @@ def test_every_verb_explains_itself(verb):
 
 
 def test_a_verb_module_has_the_agreed_form():
-    for verb, (name, *_) in main.verbs().items():
-        module = importlib.import_module(f"fleet.verbs.{name}")
+    for verb, offer in main.verbs().items():
+        module = importlib.import_module(f"fleet.verbs.{verb}")
+        assert offer.group in {*main.GROUPS, "inner"}, verb
         assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
         first, *rest = (parser.parser_for(verb, module).description or "").strip().splitlines()
-        assert first == f"{main.VERBS[verb][1]}.", "the overview and the verb say the same"
+        assert first == f"{offer.text}.", "the overview and the verb say the same"
         assert len(first) <= 71, verb
         [example] = [line for line in rest if line.startswith("Example: ")]
         assert example.startswith(f"Example: agents.py {verb}"), verb

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 from fleet.config.keys import BY_SECTION
 
@@ -119,3 +123,134 @@ def test_a_type_has_a_name_of_its_own():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add(path)
     assert not {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1}
+
+
+# --- rooms ----------------------------------------------------------------------------------------------
+
+
+def modules_imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "fleet":
+            yield from (f"fleet.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_no_room_needs_itself_through_another():
+    """What each room imports, for annotations too, has an order."""
+    below = defaultdict(set)
+    for path, tree in TREES.items():
+        room = path.split("/")[1].removesuffix(".py")
+        for module in modules_imported(tree):
+            if module.startswith("fleet.") and (other := module.split(".")[1]) != room:
+                below[room].add(other)
+    below.pop("__init__", None)
+    try:
+        tuple(TopologicalSorter(below).static_order())
+    except CycleError as fault:
+        pytest.fail(f"a cycle of rooms: {' -> '.join(fault.args[1])}")
+
+
+# Imports inside functions. A library or an extra is optional and needs no word here.
+LATE = {
+    "fleet/backends/opencode/usage.py": "sqlite3: a Python may be built without it",
+    "fleet/backends/profiles.py": "agentlog looks for folders only, and needs no model",
+    "fleet/host/http.py": "`down` loads this file, http.client is slow to load, few fleets have a server",
+    "fleet/scripted_agent/outside.py": "a hundred scripted agents start at once, and few run a program",
+    "fleet/start.py": "inside of the try: Ctrl-C while loading is no traceback",
+    "fleet/text.py": "every verb loads this file, and only a misspelt word needs difflib",
+    "fleet/tokens/agentlog.py": "each subcommand loads its part: all of them take three times as long",
+    "fleet/tokens/price.py": "asks for the version of an optional library",
+    "fleet/verbs/last_view.py": "`status` of a watched fleet needs no supervisor",
+    "fleet/verbs/main.py": "most verbs need no library, and most calls end without a bug",
+    "fleet/verbs/status.py": "the file is not parsed while a watchdog runs; metrics read all profiles",
+}
+
+
+def test_an_import_inside_a_function_is_of_something_optional_or_says_why():
+    found = set()
+    for path, tree in TREES.items():
+        inside = {n for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for n in ast.walk(f)}
+        late = (m for n in inside if isinstance(n, ast.Import | ast.ImportFrom) for m in modules_imported(n))
+        for module in late:
+            first = module.split(".")[0]
+            library = first != "fleet" and first not in sys.stdlib_module_names
+            if not library and not module.startswith("fleet.extras."):
+                found.add(path)
+    assert found == set(LATE)
+
+
+# --- length of thought ----------------------------------------------------------------------------------
+
+COMPLEX = 12
+# Functions of core and supervisor with more branches than that, and why they are left whole.
+GUARDS = "a flat list of guards: each returns"
+STEPS = "steps in their order, each behind its own condition"
+FORM = "one value made of many fields, each with its own condition"
+FEW = "comprehensions and comparisons are counted, too: the ways through it are few"
+SCAN = "one pass over lines or rows, with what each kind of them means"
+LONG = {
+    "core/agent/asking.py asking": GUARDS,
+    "core/agent/decide.py _ask_rules": "the one place that folds verdicts, field by field",
+    "core/agent/heal.py fatal": GUARDS,
+    "core/agent/stall.py stall": GUARDS,
+    "core/agent/turnover.py turnover": GUARDS,
+    "core/agent/typing.py typing": GUARDS,
+    "core/agent/typing.py _not_now": GUARDS,
+    "core/agent/typing.py _is_ours": GUARDS,
+    "core/agent/typing.py _submit": GUARDS,
+    "core/agent/typing.py _confirm": GUARDS,
+    "core/agent/wish.py intent": GUARDS,
+    "core/evidence.py weigh": STEPS,
+    "core/heard.py _one": "one branch per kind of report",
+    "core/loop/done.py _above": SCAN,
+    "core/loop/done.py _statements": SCAN,
+    "core/loop/done.py _read": GUARDS,
+    "core/loop/done.py _lines": SCAN,
+    "core/loop/gates.py judge_review": GUARDS,
+    "core/loop/handoff.py _inbox": FEW,
+    "core/remember.py _watch_screen": FORM,
+    "core/remember.py _note_end": GUARDS,
+    "core/restarts.py count_end": STEPS,
+    "core/trace.py _evidence": FORM,
+    "core/views.py row": FORM,
+    "supervisor/hear.py hear": STEPS,
+    "supervisor/launch.py preflight": GUARDS,
+    "supervisor/look.py _still": "one condition with a line for each thing that may have changed",
+    "supervisor/look.py look": STEPS,
+    "supervisor/look.py _capture": "which panes are worth a capture: one condition per reason",
+    "supervisor/look.py _see": FORM,
+    "supervisor/look.py _scan": FEW,
+    "supervisor/look.py _survivors": GUARDS,
+    "supervisor/loop_look.py look": FORM,
+    "supervisor/loop_look.py _inboxes": STEPS,
+    "supervisor/operator.py _phase": GUARDS,
+    "supervisor/operator.py force": STEPS,
+    "supervisor/perform.py _create": STEPS,
+    "supervisor/perform.py _equip": "the files of one start: one condition per trait of a backend",
+    "supervisor/perform.py end": STEPS,
+    "supervisor/reload.py refresh": GUARDS,
+    "supervisor/run.py _once": GUARDS,
+}
+
+
+def branches(function: ast.AST) -> int:
+    """One, and one for each way in which it may go on differently."""
+    kinds = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.comprehension)
+    nodes = list(ast.walk(function))
+    both = sum(len(node.values) - 1 for node in nodes if isinstance(node, ast.BoolOp))
+    return 1 + sum(isinstance(node, kinds) for node in nodes) + both
+
+
+def test_a_function_of_core_and_supervisor_is_simple_or_says_why_not():
+    found = {
+        f"{path.removeprefix('fleet/')} {node.name}"
+        for path, tree in TREES.items()
+        if path.startswith(("fleet/core/", "fleet/supervisor/"))
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS) and branches(node) > COMPLEX
+    }
+    assert found - LONG.keys() == set(), "too many branches"
+    assert LONG.keys() - found == set(), "simple by now: take it off the list"

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from fleet import reading
 from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
@@ -48,7 +49,6 @@ def database(home: str) -> str:
 def connect(path: str) -> sqlite3.Connection:
     """Read-only, whatever the file is; never creates one, and never waits for a pipe in its place."""
     import sqlite3
-    from urllib.parse import quote
 
     try:
         reading.refuse_others(os.stat(path).st_mode, path)

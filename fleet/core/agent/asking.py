@@ -15,7 +15,7 @@ LOOKS = 2
 
 
 def asking(case: Case) -> Verdict | None:
-    """Answer what may be answered; otherwise say that somebody is needed."""
+    """Answer what may be answered; otherwise say that a person is needed."""
     memory, reading, pane = case.memory, case.seen.reading, case.seen.pane
     if memory.state != ScreenState.ASKING:
         if memory.presses and memory.state_looks >= LOOKS:

@@ -63,7 +63,7 @@ def left_as_it_is(
     watched = member.watch != "none"
     if member.is_task and not watched and finished(pane, run, memory):
         return Left.FINISHED
-    return Left.LIMITED if watched and limited else None  # who is not watched is started by nobody else
+    return Left.LIMITED if watched and limited else None  # the watchdog starts no unwatched agent later
 
 
 def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> bool:

@@ -2,8 +2,8 @@
 
 The first rule that acts or holds ends the agent's turn, and its reason is shown. If none does, the reason
 shown is that of the rule that named the detail; if none did, of the first that explains what is seen. The
-others are on record as well, because "why did it not?" is asked as often as "why did it?". One act a look and
-an agent: escalation climbs one rung at a time.
+others are on record as well, because "why did it not?" is asked as often as "why did it?". At most one
+action per agent and look.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bring back what died, at once the first time, then more and more slowly.
+"""Restart what died, at once the first time, then more and more slowly.
 
-Two things come before a start: nobody of the old run may be left alive, and the fleet as a whole
-must not be starting agents like a machine gun.
+Two things come before a start: no process of the old run is left, and the fleet as a whole has not
+used up its restarts of the last minute and hour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXIT_NOT_EXECUTABLE = 126
 
 
 def fatal(case: Case) -> Verdict | None:
-    """What a retry cannot mend stays down, loudly, until a person acts."""
+    """What a retry cannot fix stays down, as FATAL, until a person acts."""
     memory, pane = case.memory, case.seen.pane
     alive = pane is not None and not pane.dead
     if memory.fatal:

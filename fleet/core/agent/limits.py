@@ -184,7 +184,7 @@ def _is_seen_twice(case: Case) -> bool:
 
 
 def _is_moved(case: Case) -> bool:
-    """Does a source that knows better, or a later banner, change a window that nobody has ended by hand?"""
+    """Does a source that knows better, or a later banner, change a window that no operator has ended?"""
     limit, told, banner = _limit(case), case.seen.limit, _banner(case)
     if limit.source is Witness.OPERATOR:
         return False
@@ -208,7 +208,7 @@ def _is_gone(case: Case) -> bool:
 
 
 def _is_held_by_mates(case: Case) -> bool:
-    """What its own probe says is news for the whole account: then nobody else's window counts."""
+    """What its own probe says is news for the whole account: then windows of other agents do not count."""
     limit = case.memory.limit
     watching = limit is not None and _alive(case) and bool(limit.probed) and case.now.wall >= limit.until
     return case.account_until > case.now.wall and not case.memory.fatal and not watching
@@ -220,7 +220,7 @@ def _begins_anew(case: Case) -> bool:
 
 
 def _is_another(case: Case) -> bool:
-    """It went on while nobody looked, or a person tried it, and met the next limit: that needs no probe."""
+    """It went on between two looks, or a person tried it, and met the next limit: that needs no probe."""
     limit, banner = _limit(case), _banner(case)
     if banner is None or limit.source is Witness.OPERATOR:
         return False
@@ -519,8 +519,8 @@ WATCHED: tuple[Transition, ...] = (
     Transition(_SETTLING, Why.WENT_THROUGH, lambda _: True, _clear("the probe went through"), Stage.OPEN),
 )
 
-# Nothing is typed into an agent that is not watched, and nobody probes at its window's end. Over, the window
-# stays on record as long as its banner stands there.
+# Nothing is typed into an agent that is not watched, so no probe follows its window. Over, the window stays
+# on record as long as its banner stands there.
 UNWATCHED: tuple[Transition, ...] = (
     _AT_WORK,
     *_INSIDE,

@@ -1,8 +1,8 @@
-"""Words by way of the CLI's own server: no composer, nobody's draft in the way, and a receipt by name.
+"""Words by way of the CLI's own server: no composer, no draft in the way, and a receipt by name.
 
 The server keeps what it was given under a name that follows from the message, so whether it has it can be
 asked at any time, also by a watchdog that knows nothing but the record. A lost answer is therefore no reason
-to say it twice: what nobody confirmed is looked up before it is posted again. Only what the server certainly
+to say it twice: what was not confirmed is looked up before it is posted again. Only what the server certainly
 refused is typed instead.
 """
 
@@ -76,7 +76,7 @@ def settled(case: Case, message: Message) -> Message | None:
 
 
 def in_flight(case: Case, message: Message) -> Verdict:
-    """Wait for the answer, or ask again: what nobody tells us of may have been lost with a predecessor."""
+    """Wait for the answer, or ask again: what has no answer may have been lost with an earlier watchdog."""
     now, outcome = case.now, dict(case.seen.posted).get(message.id)
     if outcome is Posted.UNDERWAY:
         return Verdict("posted; waiting for its server", wake_at=now.after(LOOK_S))

@@ -84,7 +84,7 @@ def _signal(case: Case, stop: Stopping, signum: signal.Signals, cause: str) -> S
 
 
 def _emptied(case: Case, stop: Stopping) -> Verdict:
-    """Nobody is left. After a signal of a planned stop one more look has to say so."""
+    """No process is left. After a signal of a planned stop one more look has to say so."""
     signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
     if signalled and stop.clear == 0 and stop.planned:
         seen_once = replace(stop, clear=1, at=case.now.steady)

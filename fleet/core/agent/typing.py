@@ -6,8 +6,9 @@ runs commands, a program that has not come up, an agent at work (unless its prof
 or onto a line where a person has begun to write.
 
 A screen may show our text otherwise than we typed it. It is ours all the same if the composer was empty
-before and nobody has typed since. By the same proof it may be taken back when it cannot be submitted, so
-that it is in nobody's way. Where the CLI itself reports the prompts it takes, only its word is a receipt.
+before and no one else has typed since. By the same proof it may be taken back when it cannot be submitted,
+so that the input line is free again. Where the CLI itself reports the prompts it takes, only its word is a
+receipt.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def typing(case: Case) -> Verdict | None:
         # at first often, then less: a message may have to wait for hours, and each look costs one
         patience = min(LONGEST_S, max(2.0, now.since(message.queued) / 10))
         return Verdict(f"{message.kind} waits: {why_not}", explains=True, wake_at=now.after(patience))
-    if message.why and now.since(message.at) < RETRY_S:  # whoever waits for it nudges us all the time
+    if message.why and now.since(message.at) < RETRY_S:  # a verb that waits for it wakes us all the time
         return Verdict(
             f"{message.kind} could not be typed: {message.why}",
             explains=True,
@@ -204,7 +205,7 @@ def _too_early(case: Case, reading: Reading) -> str:
 
 
 def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> str:
-    """Who has the composer for themselves; empty if nobody has."""
+    """Why the composer is not free; empty if it is."""
     person = PERSON_WAKE_S if message.kind is MessageKind.WAKE else PERSON_S
     if pane.typed_at and case.now.since_wall(pane.typed_at) < person:
         return "somebody is typing there"
@@ -214,7 +215,7 @@ def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> st
 
 
 def _is_ours(case: Case, message: Message, draft: str | None) -> bool:
-    """Does the composer hold what we typed, or the end of it, and nothing of anybody else's?"""
+    """Does the composer hold what we typed, or the end of it, and no other text?"""
     if not draft or not message.tail:
         return False
     flat, tail, text = (canonical(words) for words in (draft, message.tail, message.text))
@@ -229,7 +230,7 @@ def _is_ours(case: Case, message: Message, draft: str | None) -> bool:
 
 
 def _is_alone(case: Case, message: Message) -> bool:
-    """Can what the composer holds only be ours? It was empty before we typed, and nobody has typed since."""
+    """Can the composer hold only our text? It was empty before we typed, and has had no other key since."""
     pane = case.seen.pane
     typed = pane is None or pane.typed_at > message.at_wall - 1.0  # tmux counts whole seconds
     return message.clean and message.pasted and not typed
@@ -275,7 +276,7 @@ def _is_stranger(case: Case) -> bool:
 
 
 def _holds(case: Case, message: Message, draft: str) -> bool:
-    """Is our text anywhere in the composer, be it twice or in somebody's sentence?"""
+    """Is our text anywhere in the composer, be it twice or within other text?"""
     tail = canonical(message.tail)
     return _is_ours(case, message, draft) or bool(tail and tail in canonical(draft))
 

@@ -1,4 +1,4 @@
-"""A screen nobody can read is not idle, and it is never healed. After a while it is kept and told."""
+"""A screen that no pattern describes is not idle, and never healed. After a while it is kept and reported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Before anything else: whose is it, may we look, and does anybody want it to run?
+"""Before anything else: whose is it, could it be seen, and is its desired state up?
 
-`down` wins. A session that appears although nobody wants it up was made by a start that raced
+`down` wins. A session that appears although its desired state is down was made by a start that raced
 with a `down`, so it is taken away again.
 """
 
@@ -20,7 +20,7 @@ def intent(case: Case) -> Verdict | None:
     seen, wish = case.seen, case.seen.wish
     alive = seen.pane is not None and not seen.pane.dead
     if seen.blind:
-        # whoever was not seen is looked at wholly when we can see again: nothing may follow from old evidence
+        # an agent that was not seen is looked at wholly next time: nothing may follow from old evidence
         again = case.now.after(AGAIN_S)
         return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN, wake_at=again)
     if seen.foreign:
