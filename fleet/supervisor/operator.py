@@ -181,6 +181,13 @@ class Operator:
         declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
         return {self._name(s): s for s in self.panes() if s not in declared}
 
+    def owned(self, subjects: Sequence[Member]) -> list[Member]:
+        """Those that are this fleet's own: a project that was copied has the records of another one."""
+        if not borrowed_from(self.fleet):
+            return list(subjects)
+        panes = self.panes()
+        return [s for s in subjects if s.session in panes]
+
     def remains(self) -> dict[str, str]:
         """Runs on record of sessions that are neither declared nor there: their processes may be."""
         declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}

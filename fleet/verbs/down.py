@@ -82,7 +82,7 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
 
 def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
     """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
-    subjects = [] if silent else _everything(operator)
+    subjects = [] if silent else operator.owned(_everything(operator))
     names = list(dict.fromkeys([*all_names(operator.fleet, operator), *(s.name for s in subjects)]))
     strangers = {} if silent else operator.foreign(operator.fleet.members)
     unwritten = ""
@@ -162,7 +162,7 @@ def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -
     fleet = operator.fleet
     subjects = [fleet.member(name) or stray(name, named[name]) for name in members]
     with operator.lease(members, "down", lambda d: d.set(members, want=Want.DOWN)):
-        stopped = Deputy(operator, subjects).take_down()
+        stopped = Deputy(operator, operator.owned(subjects)).take_down()
     _say_of_strangers(operator.foreign([s for s in fleet.members if s.name in members]), io)
     operator.house.events.record(EventType.DESIRED_CHANGED, reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)
