@@ -126,7 +126,7 @@ def test_an_agent_that_a_verb_holds_is_left_to_it():
             seen(wish=Wish(Want.DOWN)), Signal, "taken down", id="I25-down-wins-over-a-racing-start"
         ),
         pytest.param(seen(wish=Wish(Want.DOWN), pane=None), None, "taken down", id="down-and-gone"),
-        pytest.param(seen(wish=Wish(), pane=None), None, "nobody has brought", id="T32-not-up-not-healed"),
+        pytest.param(seen(wish=Wish(), pane=None), None, "has asked for", id="T32-not-up-not-healed"),
         pytest.param(seen(wish=Wish(Want.UP, paused=True)), None, "paused", id="paused"),
         pytest.param(seen(wish=Wish(Want.UP, frozen=True)), None, "frozen", id="frozen"),
         pytest.param(
@@ -884,7 +884,7 @@ WAITING = replace(READY, outbox=(message(),))
             seen(reading=reading("idle", draft="my own th")),
             {},
             None,
-            "draft",
+            "unsent text",
             id="I12-a-persons-draft",
         ),
         pytest.param(
@@ -924,7 +924,7 @@ WAITING = replace(READY, outbox=(message(),))
             seen(pane=replace(PANE, typed_at=NOW.wall - 5)),
             {},
             None,
-            "somebody is typing",
+            "a person is typing",
             id="T31-a-person-at-the-keyboard",
         ),
         pytest.param(
@@ -1073,7 +1073,7 @@ EMPTY = reading("idle", draft="")
             in_flight(MessageState.SUBMITTED, 2, enters=1),
             seen(reading=THEIRS),
             None,
-            "somebody else",
+            "another text",
             id="I12-theirs",
         ),
         pytest.param(
@@ -1298,7 +1298,7 @@ CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="worki
             seen(reading=reading("idle", draft="mine")),
             Detail.IDLE,
             "typing",
-            "send waits: somebody's draft stands in the composer",
+            "send waits: the input line holds unsent text",
             id="a-message-that-waits-goes-before-the-idle-time",
         ),
         pytest.param(

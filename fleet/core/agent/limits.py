@@ -95,7 +95,7 @@ class Why(StrEnum):
     WATCHED = "what the probe does is not to be seen yet"
     REFUSED = "the banner stands there after the probe"
     WENT_THROUGH = "no banner stands there after the probe"
-    UNWATCHED = "nobody watches it, and its banner is gone"
+    UNWATCHED = "it is not watched, and its banner is gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
     signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
     if signalled and stop.clear == 0 and stop.planned:
         seen_once = replace(stop, clear=1, at=case.now.steady)
-        return _hold(case, seen_once, "stopping: nobody left, looking once more")
+        return _hold(case, seen_once, "stopping: no process is left, looking once more")
     return _remove_or_done(case, stop)
 
 

@@ -208,9 +208,9 @@ def _taken(case: Case, message: Message, pane: PaneView, reading: Reading) -> st
     """Why the composer is not free; empty if it is."""
     person = PERSON_WAKE_S if message.kind is MessageKind.WAKE else PERSON_S
     if pane.typed_at and case.now.since_wall(pane.typed_at) < person:
-        return "somebody is typing there"
+        return "a person is typing there"
     if reading.draft and not _is_ours(case, message, reading.draft):
-        return "somebody's draft stands in the composer"
+        return "the input line holds unsent text"
     return ""
 
 
@@ -404,7 +404,7 @@ def _confirm(case: Case, message: Message) -> Verdict:
         if reading.draft is not None and not _is_ours(case, message, reading.draft):
             if _reports(case) and waited < PROOF_S:
                 return Verdict("submitted; the CLI has not reported it yet", wake_at=now.after(GAP_S))
-            return _take_back(case, message, "somebody else's text is in the composer")
+            return _take_back(case, message, "another text is in the input line")
         pane = case.seen.pane
         assert pane is not None
         return _press(case, message, pane.ref.run)

@@ -35,9 +35,9 @@ def intent(case: Case) -> Verdict | None:
         return Verdict("taken down", hold=True, detail=Detail.DOWN)
     if wish.want is not Want.UP:
         if alive:
-            return Verdict("running, but nobody has brought it up: `up` it to have it watched", hold=True)
+            return Verdict("running, but no `up` has asked for it: `up` has it watched", hold=True)
         detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
-        return Verdict("nobody has brought it up", hold=True, detail=detail)
+        return Verdict("no `up` has asked for it", hold=True, detail=detail)
     if wish.over:
         return _unpause(case)
     if wish.frozen or wish.paused:
