@@ -96,6 +96,18 @@ def entered(seed: int, hours: float, loop: bool) -> Lines:
     return dict(tracer.lines)
 
 
+def entered_by_stories(file: str) -> Lines:
+    """The lines that the stories of one file enter, without those that take long."""
+    import pytest
+
+    tracer = Tracer()
+    with tracer.on():
+        options = ("-q", "--no-header", "-p", "no:cacheprovider", "-m", "not long")
+        failed = pytest.main([*options, os.path.join(ROOT, "tests", "sim", file)])
+    assert not failed, f"{file} must pass before it is counted"
+    return dict(tracer.lines)
+
+
 def functions(name: str) -> dict[str, set[int]]:
     """Every function of a file by its full name, with the lines that Python can stop at inside it."""
     path = os.path.join(FLEET, name)
@@ -133,12 +145,29 @@ def _starts(tree: ast.AST) -> Iterator[int]:
             yield min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
-def shares(found: list[Lines]) -> Iterator[str]:
-    """The share of each file and of all, and every function that no seed entered."""
+STORIES = ("test_stories.py", "test_rare.py", "test_verbs.py", "test_deputies.py")
+
+
+def gaps(found: list[Lines]) -> Iterator[str]:
+    """Every function that was not entered wholly, with the lines that are missing."""
+    seen = _together(found)
+    for name in watched():
+        for function, lines in functions(name).items():
+            if left := sorted(lines - seen[name]):
+                yield f"{len(left):3} of {len(lines):3}  fleet/{name}: {function}: {', '.join(map(str, left))}"
+
+
+def _together(found: list[Lines]) -> Lines:
     seen: Lines = defaultdict(set)
     for lines in found:
         for name, numbers in lines.items():
             seen[name] |= numbers
+    return seen
+
+
+def shares(found: list[Lines]) -> Iterator[str]:
+    """The share of each file and of all, and every function that no seed entered."""
+    seen = _together(found)
     total = reached = 0
     never: list[str] = []
     for name in watched():
