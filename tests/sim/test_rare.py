@@ -1,0 +1,339 @@
+"""What hardly ever happens, each as a story: damage, people who only look, a tmux that is gone for good."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from fleet.core.outline import Outline
+from fleet.core.trace import explained
+from fleet.core.views import Now, WatchdogState, overlaid, unjudged
+from fleet.store import eventlog
+from fleet.store.outbox import Outbox
+from fleet.supervisor import tick
+from fleet.supervisor.deputy import observer
+from tests.sim.agents import Mood
+from tests.sim.declared import LOG_DIR, Declared, toml
+from tests.sim.names import ADVERSARY, BUILDER, CLOSER, status_of
+from tests.sim.repo import REPO
+from tests.sim.scenes import agent, at, lives, story, told
+from tests.sim.simulation import Simulation
+
+pytestmark = pytest.mark.sim
+
+STATE = f"{LOG_DIR}/state"
+
+
+def looping(hours: float = 1.0) -> Simulation:
+    """A builder and an adversary that work in short turns, and the task at the end."""
+    workers = (Declared(BUILDER, kind="loop", role=BUILDER), Declared(ADVERSARY, kind="loop", role=ADVERSARY))
+    closer = Declared(CLOSER, kind="task", watch="none", enabled=False)
+    return story(*workers, closer, hours=hours, loop=True)
+
+
+def recorded(sim: Simulation, kind: str) -> list[dict[str, Any]]:
+    """Events of that type, as `events` reads them."""
+    return list(eventlog.read(sim.machine.disk, f"{LOG_DIR}/events.jsonl", kind=kind))
+
+
+def problems(sim: Simulation) -> str:
+    """Everything that the view complains of."""
+    view = json.loads(sim.machine.disk.text(f"{STATE}/view.json"))
+    return json.dumps([view.get("problems"), view.get("loop"), view.get("degraded"), view.get("config")])
+
+
+# -- people who only look
+
+
+class Looks:
+    """What `status`, `explain`, `messages` and `events` show, by a process that writes nothing."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        self.changed: list[object] = []
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The rows of a look of our own, with what tmux says now over them."""
+        sim, seen = self.sim, self.sim.machine.disk.seen
+        sim.machine.disk.seen = lambda *words: self.changed.append(words)
+        try:
+            return self._rows()
+        finally:
+            sim.machine.disk.seen = seen
+
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        sim = self.sim
+        world = sim.world(None)
+        dog = observer(sim.fleet, world=world)
+        look = dog.glance()
+        document = json.loads(dog.document())
+        panes = {p.ref.session: p for p in look.panes}
+        wants = {name: str(entry.want) for name, entry in sim.desired.entries.items()}
+        state = WatchdogState.RUNNING if sim.alive else WatchdogState.STOPPED
+        foreign = frozenset(s.session for s in sim.fleet.members if look.seen[s.name].foreign)
+        now = Now(panes, foreign, look.blind, wants, state)
+        judged = {row["name"]: row for row in (*document["agents"], *document["services"])}
+        outline: Outline = sim.fleet.outline
+        for member in sim.fleet.members:
+            facts = explained(member, judged[member.name], world.clock.wall())
+            assert sum(rule["won"] for rule in facts["rules"]) <= 1
+        assert all(overlaid(unjudged(m), now)["name"] == m.name for m in outline.members)
+        return {name: overlaid(row, now) for name, row in judged.items()}
+
+
+def test_a_look_tells_what_is_so_and_changes_nothing():  # I39
+    sim = story(Declared("a"), Declared("b"), Declared("c", watch="heal"), Declared("d", enabled=False))
+    looks, seen = Looks(sim), []
+
+    def look() -> None:
+        rows = looks.rows()
+        seen.append(tuple(rows[name]["detail"] for name in "abcd"))
+
+    at(sim, 100, look)
+    at(sim, 101, lambda: sim.machine.tmux.rename(agent(sim, "b").session, "mine"))
+    at(sim, 102, look)
+    at(sim, 110, sim.machine.tmux.hang)
+    at(sim, 111, look)
+    at(sim, 150, sim.machine.tmux.unhang)
+    at(sim, 200, lambda: sim.kill_watchdog(300.0))
+    at(sim, 201, lambda: agent(sim, "a").die(code=1))
+    at(sim, 202, lambda: sim.type_words(("down", "c"), ["c"], Random(1)))
+    at(sim, 240, lambda: sim.machine.tmux.open("sim-c", "bash"))
+    at(sim, 250, look)
+    at(sim, 260, lambda: sim.machine.tmux.close(sim.machine.tmux.server.sessions["sim-c"]))
+    told(sim)
+    assert seen[0] == ("WORKING", "WORKING", "WORKING", "DISABLED")
+    assert seen[1][:1] + seen[1][2:] == ("WORKING", "WORKING", "DISABLED")
+    assert set(seen[2]) == {"UNSEEN"}
+    assert seen[3] == ("EXITED", "UNWATCHED", "FOREIGN", "DISABLED")
+    assert looks.changed == [], "a look wrote something"
+
+
+def test_a_look_into_a_damaged_state_sets_nothing_aside():  # I20
+    sim = story(Declared("a"))
+    looks, seen = Looks(sim), []
+    at(sim, 190, lambda: sim.kill_watchdog(100.0))
+    whole: list[bytes] = []
+
+    def damage() -> None:
+        path = f"{STATE}/agents/a.json"
+        whole.append(bytes(sim.machine.disk.files[path].data))
+        sim.machine.disk.put(path, b"\x00" * 40)
+
+    at(sim, 200, damage)
+    at(sim, 210, lambda: seen.append(looks.rows()["a"]["detail"]))
+    at(sim, 211, lambda: sim.machine.disk.put(f"{STATE}/agents/a.json", whole[0]))
+    told(sim)
+    assert seen == ["UNWATCHED"]
+    assert looks.changed == []
+
+
+def test_messages_are_listed_with_their_state_and_one_that_is_no_message_fails_alone():  # I11 I35
+    sim = story(Declared("a"), Declared("b", "plain"))
+    at(sim, 150, lambda: agent(sim, "a")._to_done())
+    at(sim, 200, lambda: sim.verb("send_patiently", ["a"], Random(1)))
+    at(sim, 300, lambda: sim.machine.disk.put(f"{STATE}/outbox/a.feed.json", b'{"id": 1}'))
+    at(sim, 301, lambda: sim.machine.wake("signals"))
+    listed: list[str] = []
+
+    def read() -> None:
+        world = sim.world(None)
+        listed.extend(str(m.status) for _, m in Outbox(world.disk, STATE, world.clock.wall).listed())
+
+    at(sim, 500, read)
+    told(sim)
+    assert sorted(listed) == ["confirmed", "failed"]
+
+
+# -- damage
+
+
+@pytest.mark.parametrize("damage", [b"\x00" * 30, b'{"v":1,"gen":1}', b"[]", None])
+@pytest.mark.parametrize("name", ["agents/a", "fleet"])
+def test_a_damaged_document_is_set_aside_and_no_agent_is_lost(name, damage):  # I20
+    sim = story(Declared("a"), hours=0.5)
+    path = f"{STATE}/{name}.json"
+    aside: list[str] = []
+
+    def break_it() -> None:
+        disk = sim.machine.disk
+        for one in (path, f"{path}.prev"):
+            if one in disk.files:
+                disk.put_pipe(one) if damage is None else disk.put(one, damage)
+
+    def look() -> None:  # a person looks at it, and takes it away
+        disk = sim.machine.disk
+        aside.extend(p for p in disk.files if ".corrupt-" in p)
+        for one in aside:
+            disk.unlink(one)
+
+    at(sim, 195, lambda: sim.kill_watchdog(20.0))
+    at(sim, 200, break_it)
+    at(sim, 600, look)
+    told(sim)
+    assert aside
+    assert lives(sim) == 1
+
+
+@pytest.mark.parametrize("what", ["index", "page", "both"])
+def test_a_damaged_position_holds_the_loop_until_a_person_names_the_phase(what):  # I27
+    sim = looping()
+    aside: list[str] = []
+
+    def break_it() -> None:
+        disk = sim.machine.disk
+        if what != "page":
+            disk.put(f"{STATE}/phase-idx", b"two\n")
+        if what != "index":
+            disk.put(f"{STATE}/phase.json", b"{}")
+            disk.put(f"{STATE}/phase.json.prev", b"{}")
+
+    def mend() -> None:
+        disk = sim.machine.disk
+        disk.put(f"{STATE}/phase-idx", b"0\n")
+        sim.set_phase(1, Random(1))
+        aside.extend(p for p in disk.files if ".corrupt-" in p)
+        for one in aside:
+            disk.unlink(one)
+
+    held: list[str] = []
+    at(sim, 195, lambda: sim.kill_watchdog(20.0))
+    at(sim, 200, break_it)
+    at(sim, 300, lambda: held.append(problems(sim)))
+    at(sim, 400, mend)
+    phases: list[str] = []
+    at(sim, 600, lambda: phases.extend(agent(sim, n).phase for n in (BUILDER, ADVERSARY)))
+    report = sim.run()
+    assert not report.failure, report.failure
+    assert "phase" in held[0]
+    assert phases == ["p2", "p2"]
+
+
+def test_a_rule_that_breaks_costs_its_agent_a_turn_and_no_other_anything(monkeypatch):  # I35
+    sim = story(Declared("a"), Declared("b"))
+    sound = tick.judge
+    broken = [False]
+
+    def judge(case):
+        if broken[0] and case.agent.name == "a":
+            raise ValueError("a rule fell over")
+        return sound(case)
+
+    monkeypatch.setattr(tick, "judge", judge)
+    at(sim, 200, lambda: broken.__setitem__(0, True))
+    at(sim, 300, lambda: agent(sim, "b").die(code=1))
+    seen = []
+    at(sim, 600, lambda: seen.append(agent(sim, "b").alive))
+    at(sim, 700, lambda: broken.__setitem__(0, False))
+    at(sim, 800, lambda: agent(sim, "a").die(code=1))
+    report = sim.run()
+    assert report.failure.startswith("I35: a fault of our own: deciding on a:"), "it is told, and nothing else"
+    assert seen == [True]
+    assert lives(sim) == 4
+    assert len(recorded(sim, "watchdog.fault")) == 1, "told once, not at every look"
+
+
+def test_a_record_that_has_grown_too_large_is_put_away_and_read_on(monkeypatch):  # I22
+    monkeypatch.setattr(eventlog, "CAP", 3000)
+    sim = story(Declared("a"))
+    for t in range(200, 2000, 200):
+        at(sim, t, lambda: agent(sim, "a").die(code=1))
+    told(sim)
+    assert f"{LOG_DIR}/events.jsonl.1" in sim.machine.disk.files
+    assert recorded(sim, "agent.healed")
+
+
+# -- a tmux that is gone for good
+
+
+@pytest.mark.parametrize("guest", [False, True])
+def test_a_bare_down_ends_the_agents_though_tmux_does_not_answer(guest):  # I25 I29
+    sim = story(Declared("a"), Declared("b"))
+    if guest:
+        at(sim, 150, lambda: sim.machine.tmux.open("work", "bash"))
+    at(sim, 200, sim.machine.tmux.hang)
+    verbs, left = [], []
+    at(sim, 210, lambda: verbs.append(sim.type_words(("down",), ["a", "b"], Random(1))))
+    at(sim, 300, lambda: left.extend(a.name for a in sim.machine.living()))
+    at(sim, 301, sim.machine.tmux.unhang)
+    told(sim)
+    assert left == []
+    assert [v.code for v in verbs] == [1 if guest else 0]
+
+
+def test_down_names_the_owner_of_a_session_that_is_not_ours():  # I2
+    sim = story(Declared("a"), Declared("b"))
+    verbs = []
+    at(sim, 190, lambda: sim.type_words(("down", "a"), ["a"], Random(1)))
+    at(sim, 240, lambda: sim.machine.tmux.open("sim-a", "bash"))
+    at(sim, 250, lambda: verbs.append(sim.type_words(("down", "a"), ["a"], Random(1))))
+    at(sim, 255, lambda: verbs.append(sim.type_words(("up", "--no-wait", "a"), ["a"], Random(1))))
+    at(sim, 300, lambda: sim.machine.tmux.close(sim.machine.tmux.server.sessions["sim-a"]))
+    told(sim)
+    assert "is not ours" in verbs[0].err.getvalue()
+    assert verbs[1].code != 0
+
+
+# -- the file
+
+
+def test_a_file_that_has_lost_most_agents_is_believed_only_after_a_minute():  # I20
+    sim = story(*(Declared(f"a{n}") for n in range(6)))
+    few = [Declared("a0")]
+    at(sim, 200, lambda: sim.nemesis._save(toml(few)))
+    seen = []
+    at(sim, 230, lambda: seen.append(len(sim.machine.living())))
+    at(sim, 240, sim.nemesis._mend_config)
+    at(sim, 400, lambda: sim.nemesis._save("[[agent"))
+    at(sim, 500, lambda: seen.append("agents.toml" in problems(sim)))
+    at(sim, 600, sim.nemesis._mend_config)
+    told(sim)
+    assert seen == [6, True]
+    assert lives(sim) == 6
+
+
+# -- the loop
+
+
+def test_refs_in_a_table_are_asked_of_git_and_a_git_that_cannot_is_a_problem():  # I13
+    sim = looping(hours=4.0)
+    sim.machine.temper.work = 120.0
+    assert sim.work is not None
+    sim.work.repo.keep_in_table()
+    seen = []
+    at(sim, 5000, lambda: setattr(sim.work.repo, "unreadable", True))
+    at(sim, 5001, sim.work.repo._show)
+    at(sim, 5300, lambda: seen.append("only git can read" in problems(sim)))
+    at(sim, 5301, lambda: setattr(sim.work.repo, "unreadable", False))
+    at(sim, 5302, sim.work.repo._show)
+    told(sim)
+    assert seen == [True]
+    assert sim.loop is not None
+    assert sim.loop.moves
+
+
+def test_a_repository_and_a_status_that_cannot_be_read_are_problems_and_nothing_moves():  # I27
+    sim = looping()
+    disk = sim.machine.disk
+    seen = []
+    at(sim, 200, lambda: disk.dirs.add(f"{REPO}/{status_of('p1')}"))
+    at(sim, 300, lambda: seen.append("plain file" in problems(sim)))
+    at(sim, 301, lambda: disk.dirs.discard(f"{REPO}/{status_of('p1')}"))
+    at(sim, 400, lambda: disk.dirs.discard(REPO))
+    at(sim, 500, lambda: seen.append("is not there" in problems(sim)))
+    at(sim, 501, lambda: disk.dirs.add(REPO))
+    told(sim)
+    assert seen == [True, True]
+
+
+def test_agents_that_do_as_they_should_come_to_the_end_and_the_task_runs_once():  # I27
+    sim = looping(hours=5.0)
+    sim.machine.temper.work = 120.0
+    told(sim)
+    assert sim.loop is not None
+    assert sim.loop.moves >= 1
+    assert recorded(sim, "gate")
+    assert agent(sim, BUILDER).mood is not Mood.STRANGE
