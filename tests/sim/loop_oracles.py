@@ -148,6 +148,11 @@ class LoopOracles:
             self._index, self._asked = now, None
             self.excuse()
 
+    def edited(self, index: int) -> None:
+        """A person has written another number into the file, without a verb."""
+        self._machine.disk.put(INDEX, f"{index}\n".encode())
+        self._index = index
+
     def excuse(self) -> None:
         """The loop has moved: its agents are replaced, as planned."""
         for member in self._machine.members.values():

@@ -11,7 +11,9 @@ import pytest
 from fleet.core.outline import Outline
 from fleet.core.trace import explained
 from fleet.core.views import Now, WatchdogState, overlaid, unjudged
+from fleet.core.words import EventType
 from fleet.store import eventlog
+from fleet.store.house import House
 from fleet.store.outbox import Outbox
 from fleet.supervisor import tick
 from fleet.supervisor.deputy import observer
@@ -233,7 +235,7 @@ def test_a_rule_that_breaks_costs_its_agent_a_turn_and_no_other_anything(monkeyp
     assert report.failure.startswith("I35: a fault of our own: deciding on a:"), "it is told, and nothing else"
     assert seen == [True]
     assert lives(sim) == 4
-    assert len(recorded(sim, "watchdog.fault")) == 1, "told once, not at every look"
+    assert len(recorded(sim, EventType.WATCHDOG_STEP_FAILED)) == 1, "told once, not at every look"
 
 
 def test_a_record_that_has_grown_too_large_is_put_away_and_read_on(monkeypatch):  # I22
@@ -246,7 +248,92 @@ def test_a_record_that_has_grown_too_large_is_put_away_and_read_on(monkeypatch):
     assert recorded(sim, "agent.healed")
 
 
+def test_a_document_of_another_shape_counts_as_none_and_the_run_goes_on():  # I20
+    sim = story(Declared("a"), hours=0.5)
+    at(sim, 195, lambda: sim.kill_watchdog(20.0))
+    for name in ("agents/a", "fleet"):
+        at(sim, 200, lambda n=name: House(sim.world(None), LOG_DIR).store.save(n, {"heals": "many", "run": 7}))
+    seen = []
+    at(sim, 300, lambda: seen.append("starting from what is seen" in problems(sim)))
+    told(sim)
+    assert seen == [True]
+    assert lives(sim) == 1
+
+
+def test_a_step_that_breaks_is_told_and_the_rest_of_the_tick_is_done(monkeypatch):  # I35
+    sim = story(Declared("a"))
+    at(sim, 200, lambda: monkeypatch.setattr(Outbox, "news", lambda _self: 1 // 0))
+    at(sim, 300, lambda: agent(sim, "a").die(code=1))
+    at(sim, 400, monkeypatch.undo)
+    report = sim.run()
+    assert report.failure.startswith("I35: a fault of our own: taking messages in:")
+    assert lives(sim) == 2
+
+
+def test_the_mark_of_a_limit_that_cannot_be_read_is_set_aside():  # I5 I20
+    sim = story(Declared("a"), hours=2.0)
+    aside: list[str] = []
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1200
+        one.limit()
+
+    def look() -> None:
+        aside.extend(p for p in sim.machine.disk.files if ".corrupt-" in p)
+        for one in aside:
+            sim.machine.disk.unlink(one)
+
+    at(sim, 300, limited)
+    at(sim, 495, lambda: sim.kill_watchdog(20.0))
+
+    def damage() -> None:  # with the memory gone, the mark would be the only word of it
+        for end in ("", ".prev"):
+            sim.machine.disk.files.pop(f"{STATE}/agents/a.json{end}", None)
+        sim.machine.disk.put(f"{STATE}/limited-sim-a.json", b"[1")
+
+    at(sim, 500, damage)
+    at(sim, 700, look)
+    told(sim)
+    assert len(aside) == 1
+
+
 # -- a tmux that is gone for good
+
+
+@pytest.mark.parametrize("line", ["up --no-wait a", "restart --no-wait a", "down a"])
+def test_a_verb_beside_a_tmux_that_does_not_answer_says_so_and_is_carried_out_later(line):  # I25 I39
+    sim = story(Declared("a"), Declared("b"))
+    words, verbs = tuple(line.split()), []
+    at(sim, 200, lambda: verbs.append(sim.type_words(words, ["a"], Random(1))))
+    at(sim, 200.02, sim.machine.tmux.hang)
+    at(sim, 260, sim.machine.tmux.unhang)
+    alive = []
+    at(sim, 500, lambda: alive.append(agent(sim, "a").alive))
+    told(sim)
+    assert verbs[0].code is not None
+    assert alive == [not line.startswith("down")]
+
+
+def test_a_process_that_no_signal_ends_blocks_a_new_start_and_is_told():  # I1 I29
+    sim = story(Declared("a"))
+
+    def deathless() -> None:  # a process in an uninterruptible sleep
+        child = sim.machine.table.spawn("helper", agent(sim, "a").proc)
+        child.sid, child.handler = child.pid, lambda _signum: True
+        kill = sim.machine.table.kill
+        sim.machine.table.kill = lambda proc, signum: None if proc is child else kill(proc, signum)
+        sim.machine.clock.after(200, lambda: setattr(sim.machine.table, "kill", kill))
+
+    at(sim, 100, deathless)
+    at(sim, 150, lambda: agent(sim, "a").die(code=1))
+    at(sim, 340, lambda: [sim.machine.table.end(p, signum=9) for p in _helpers(sim)])
+    told(sim)
+    assert recorded(sim, EventType.AGENT_SURVIVED_STOP)
+
+
+def _helpers(sim: Simulation) -> list[Any]:
+    return [p for p in sim.machine.table.by_pid.values() if p.name == "helper"]
 
 
 @pytest.mark.parametrize("guest", [False, True])
@@ -337,3 +424,69 @@ def test_agents_that_do_as_they_should_come_to_the_end_and_the_task_runs_once():
     assert sim.loop.moves >= 1
     assert recorded(sim, "gate")
     assert agent(sim, BUILDER).mood is not Mood.STRANGE
+
+
+ODD = (  # none of these says that the phase is done
+    "---\nstatus: in progress\nowner: me\n---\n# Status\n\nWorking.\n",
+    "---\nnever closed\n# Status\n",
+    "# Status\n\n```\n## DONE\n```\n\nStill at it.\n",
+    "# Status\n\n~~~text\nStatus: DONE\n~~~\n",
+    "# Status\n\n> ## DONE\n\nsaid the plan.\n",
+    "# Status\n\n## DONE when the tests pass\n\nThey do not.\n",
+    "# Status\n\n## DONE\n\n- [x] one\n- [ ] two\n",
+    "# Status\n\nStatus: NOT DONE\n",
+    "# Status\n\n**DONE**: no\n",
+    "# Status\n\n## DONE?\n",
+    "# Status\n\n## Not DONE\n",
+    "Status\n======\n\nDONE\n----\n\nTODO: everything\n",
+    "# Status\n\n<!-- ## DONE -->\n",
+    "# Status\n\n`DONE` is what will stand here.\n",
+    "# Status\n\n    ## DONE\n",
+    "# Status\n\n## DONE\n\nBut the second part is missing.\n",
+    "# Status\n\n## DONE\n\n## TODO\n\n- the rest\n",
+    "\ufeff# Status\r\n\r\nalmost DONE\r\n",
+    "# Status\n\n## DONE: nothing yet\n",
+    "",
+)
+
+
+def test_a_status_file_in_any_other_words_moves_nothing():  # I27
+    sim = looping()
+    for number, text in enumerate(ODD):
+        put = f"{REPO}/{status_of('p1')}", text.encode()
+        at(sim, 200 + 50 * number, lambda p=put: sim.machine.disk.put(*p))
+        at(sim, 201 + 50 * number, lambda: sim.machine.wake("loop"))
+    at(sim, 220 + 50 * len(ODD), lambda: sim.machine.disk.unlink(f"{REPO}/{status_of('p1')}"))
+    told(sim)
+    assert sim.loop is not None
+    assert sim.loop.moves == 0
+
+
+def test_an_index_that_a_person_has_edited_holds_the_loop_until_they_say_what_they_mean():  # I27
+    sim = looping()
+    assert sim.loop is not None
+    held, phases, loop = [], [], sim.loop
+    at(sim, 200, lambda: sim.kill_watchdog(5.0))
+    at(sim, 201, lambda: loop.edited(2))
+    at(sim, 300, lambda: held.append("phase.json says" in problems(sim)))
+    at(sim, 301, lambda: loop.edited(0))
+    at(sim, 302, lambda: sim.set_phase(2, Random(1)))
+    at(sim, 500, lambda: phases.extend(agent(sim, n).phase for n in (BUILDER, ADVERSARY)))
+    told(sim)
+    assert held == [True]
+    assert phases == ["p3", "p3"]
+
+
+def test_a_list_of_phases_that_changed_under_the_loop_holds_it():  # I27
+    sim = looping()
+    held, declared = [], sim.nemesis.declared
+    text = toml(declared)
+    at(sim, 150, lambda: sim.set_phase(1, Random(1)))
+    other = text.replace('id = "p2"', 'id = "q2"')
+    at(sim, 300, lambda: sim.nemesis._save(other))
+    at(sim, 400, lambda: held.append("not in the file any more" in problems(sim)))
+    at(sim, 401, lambda: sim.nemesis._save(text))
+    seen = []
+    at(sim, 600, lambda: seen.append(problems(sim).count("not in the file")))
+    told(sim)
+    assert (held, seen) == ([True], [0])
