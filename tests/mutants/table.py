@@ -556,11 +556,11 @@ MUTANTS = (
         f"{VERBS}::test_phase_set_moves_the_running_agents_with_the_loop",
     ),
     Mutant(
-        "a deputy that says gone while children live",
+        "a deputy that keeps silent of what survived",
         "fleet/supervisor/deputy.py",
-        "            and not look.seen[s.name].survivors\n            and memories[s.name].stopping is None\n",
-        "",
-        f"{VERBS}::test_down_ends_what_does_not_listen_and_the_children_it_left",
+        "return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)))",
+        "return Stopped(tuple(sorted(sessions - left)), (), tuple(sorted(left)))",
+        "tests/sim/test_rare.py::test_a_down_that_leaves_a_process_names_it_and_fails",
     ),
     Mutant(
         "a deputy that takes the old run for the new one",

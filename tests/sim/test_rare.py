@@ -17,7 +17,7 @@ from fleet.store.house import House
 from fleet.store.outbox import Outbox
 from fleet.supervisor import tick
 from fleet.supervisor.deputy import observer
-from tests.sim.agents import Mood
+from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR, Declared, toml
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, status_of
 from tests.sim.repo import REPO
@@ -332,6 +332,25 @@ def test_a_process_that_no_signal_ends_blocks_a_new_start_and_is_told():  # I1 I
     assert recorded(sim, EventType.AGENT_SURVIVED_STOP)
 
 
+def test_a_down_that_leaves_a_process_names_it_and_fails():  # I29 I39
+    sim = story(Declared("a"), Declared("b"))
+    kill = sim.machine.table.kill
+    verbs = []
+
+    def deathless() -> None:
+        child = sim.machine.table.spawn("helper", agent(sim, "a").proc)
+        child.sid = child.pid
+        sim.machine.table.kill = lambda proc, signum: None if proc is child else kill(proc, signum)
+
+    at(sim, 100, deathless)
+    at(sim, 150, lambda: verbs.append(sim.type_words(("down", "a"), ["a"], Random(1))))
+    at(sim, 300, lambda: setattr(sim.machine.table, "kill", kill))
+    at(sim, 301, lambda: [sim.machine.table.end(p, signum=9) for p in _helpers(sim)])
+    told(sim)
+    assert verbs[0].code == 1
+    assert "(helper) is still there" in verbs[0].err.getvalue()
+
+
 def _helpers(sim: Simulation) -> list[Any]:
     return [p for p in sim.machine.table.by_pid.values() if p.name == "helper"]
 
@@ -362,6 +381,64 @@ def test_down_names_the_owner_of_a_session_that_is_not_ours():  # I2
     told(sim)
     assert "is not ours" in verbs[0].err.getvalue()
     assert verbs[1].code != 0
+
+
+# -- between a paste and its receipt
+
+
+def _strands(one: SimAgent) -> None:
+    one.composer = "something else entirely"
+
+
+def _swallows(one: SimAgent) -> None:
+    one.composer = ""
+
+
+def _is_limited(one: SimAgent) -> None:
+    one.account.printed = one.account.until = one.clock.wall() // 60 * 60 + 900
+    one.limit()
+
+
+BETWEEN = {
+    "a dialog opens": SimAgent._to_ask,
+    "it is limited": _is_limited,
+    "another program comes": SimAgent._to_imposter,
+    "its screen is strange": SimAgent._to_strange,
+    "it needs a login": SimAgent._to_auth,
+    "it dies": SimAgent._to_exit1,
+    "it hangs": SimAgent._to_hung,
+    "it begins to work": lambda one: one.begin("something of its own"),
+    "the words are swallowed": _swallows,
+    "other words stand there": _strands,
+    "a person writes on": lambda one: one.human_types(" and also"),
+}
+
+
+@pytest.mark.parametrize("backend", ["clod", "opal", "hook"])
+@pytest.mark.parametrize("what", BETWEEN)
+@pytest.mark.parametrize("after", [0.0, 0.3])
+def test_whatever_happens_between_a_paste_and_its_receipt_words_are_heard_once_or_not(what, backend, after):
+    """I11 I12: `send` says 0 only for what was heard."""
+    sim = story(Declared("a", backend, watch="heal"), hours=0.6)
+    met, sent = [], []
+
+    def happens(one: SimAgent) -> None:
+        if one.alive:
+            BETWEEN[what](one)
+
+    def pasted(text: str) -> None:
+        one = agent(sim, "a")
+        SimAgent.paste(one, text)
+        if not met:
+            met.append(text)
+            sim.machine.clock.after(after, lambda: happens(one))
+
+    at(sim, 150, lambda: agent(sim, "a")._to_done())
+    at(sim, 190, lambda: setattr(agent(sim, "a"), "paste", pasted))
+    at(sim, 200, lambda: sent.append(sim.verb("send", ["a"], Random(3))))
+    at(sim, 500, lambda: agent(sim, "a").alive and agent(sim, "a").human_finishes())
+    told(sim)
+    assert met
 
 
 # -- the file
