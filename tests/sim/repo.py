@@ -183,7 +183,11 @@ class SimRepo:
     def _git_show_ref(self, _words: list[str]) -> tuple[int, bytes]:
         if self.unreadable:
             return 128, b"fatal: unknown repository extension found:\n\trefstorage\n"
-        rows = (("HEAD", self.head), ("refs/heads/main", self.head), ("refs/remotes/origin/main", self.tracking))
+        rows = (
+            ("HEAD", self.head),
+            ("refs/heads/main", self.head),
+            ("refs/remotes/origin/main", self.tracking),
+        )
         return 0, "".join(f"{commit} {name}\n" for name, commit in rows).encode()
 
     def _git_log(self, words: list[str]) -> tuple[int, bytes]:

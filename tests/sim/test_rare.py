@@ -17,12 +17,14 @@ from fleet.store.house import House
 from fleet.store.outbox import Outbox
 from fleet.supervisor import tick
 from fleet.supervisor.deputy import observer
-from tests.sim.agents import Mood, SimAgent
+from tests.sim.agents import SimAgent
 from tests.sim.declared import LOG_DIR, Declared, toml
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, status_of
 from tests.sim.repo import REPO
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
+from tests.sim.verbs import Sent
+from tests.sim.work import DONE
 
 pytestmark = pytest.mark.sim
 
@@ -232,7 +234,8 @@ def test_a_rule_that_breaks_costs_its_agent_a_turn_and_no_other_anything(monkeyp
     at(sim, 700, lambda: broken.__setitem__(0, False))
     at(sim, 800, lambda: agent(sim, "a").die(code=1))
     report = sim.run()
-    assert report.failure.startswith("I35: a fault of our own: deciding on a:"), "it is told, and nothing else"
+    told_of = "I35: a fault of our own: deciding on a:"
+    assert report.failure.startswith(told_of), "it is told, and nothing else"
     assert seen == [True]
     assert lives(sim) == 4
     assert len(recorded(sim, EventType.WATCHDOG_STEP_FAILED)) == 1, "told once, not at every look"
@@ -251,8 +254,12 @@ def test_a_record_that_has_grown_too_large_is_put_away_and_read_on(monkeypatch):
 def test_a_document_of_another_shape_counts_as_none_and_the_run_goes_on():  # I20
     sim = story(Declared("a"), hours=0.5)
     at(sim, 195, lambda: sim.kill_watchdog(20.0))
+
+    def save(name: str) -> None:
+        House(sim.world(None), LOG_DIR).store.save(name, {"heals": "many", "run": 7})
+
     for name in ("agents/a", "fleet"):
-        at(sim, 200, lambda n=name: House(sim.world(None), LOG_DIR).store.save(n, {"heals": "many", "run": 7}))
+        at(sim, 200, lambda n=name: save(n))
     seen = []
     at(sim, 300, lambda: seen.append("starting from what is seen" in problems(sim)))
     told(sim)
@@ -459,11 +466,118 @@ def test_a_file_that_has_lost_most_agents_is_believed_only_after_a_minute():  # 
     assert lives(sim) == 6
 
 
+def test_an_agent_that_left_the_file_is_stopped_by_its_old_name():  # I25 I29
+    sim = story(Declared("a"), Declared("b"), Declared("c"))
+    verbs, left = [], []
+    at(sim, 200, lambda: sim.nemesis._save(toml([Declared("a"), Declared("b")])))
+    at(sim, 300, lambda: verbs.append(sim.type_words(("down", "c"), ["c"], Random(1))))
+    at(sim, 400, lambda: left.extend(one.name for one in sim.machine.living()))
+    at(sim, 401, sim.nemesis._mend_config)
+    told(sim)
+    assert [v.code for v in verbs] == [0]
+    assert left == ["a", "b"]
+
+
+def test_a_text_with_a_key_in_it_is_refused_and_one_in_any_script_is_heard():  # I11 I12
+    sim = story(Declared("a", watch="heal"))
+    texts = ("note 0 for a: ring \x07 the bell", "note 1 for a: größer, naïve ✓ 速い")
+    verbs = []
+
+    def send(text: str) -> None:
+        sim.sent.append(Sent("a", text))
+        verbs.append(sim.type_words(("send", "a", text, "--timeout", "300"), ["a"], Random(1)))
+
+    at(sim, 150, lambda: agent(sim, "a")._to_done())
+    for t, text in zip((200, 250), texts, strict=True):
+        at(sim, t, lambda w=text: send(w))
+    told(sim)
+    assert verbs[0].code != 0
+    assert [t for t in agent(sim, "a").received if t.startswith("note")] == [texts[1]]
+
+
 # -- the loop
 
 
+def test_a_person_who_begins_again_after_the_end_takes_the_mark_of_the_end_away():  # I27 I28
+    sim = looping()
+    marks = []
+
+    def look() -> None:
+        marks.append(f"{LOG_DIR}/SEQUENCE-COMPLETE" in sim.machine.disk.files)
+
+    at(sim, 150, lambda: sim.set_phase(3, Random(1)))
+    at(sim, 300, lambda: sim.set_phase(None, Random(1)))
+    at(sim, 500, look)
+    at(sim, 600, lambda: sim.type_words(("up", "--no-wait", CLOSER), [CLOSER], Random(1)))
+    at(sim, 900, lambda: sim.set_phase(0, Random(1)))
+    at(sim, 1200, look)
+    told(sim)
+    assert marks == [True, False]
+
+
+def test_a_position_that_was_taken_away_is_made_anew():  # I27
+    sim = looping()
+    held = []
+
+    def take() -> None:
+        for name in ("phase.json", "phase.json.prev", "phase-idx"):
+            path = f"{STATE}/{name}"
+            if path in sim.machine.disk.files:
+                sim.machine.disk.unlink(path)
+
+    at(sim, 200, lambda: sim.kill_watchdog(5.0))
+    at(sim, 201, take)
+    at(sim, 400, lambda: held.append(sim.loop.phase))
+    told(sim)
+    assert held == ["p1"]
+
+
+def test_a_claim_that_was_amended_is_told_once_more_and_an_old_one_is_not():  # I11 I13
+    sim = looping()
+    assert sim.work is not None
+    repo = sim.work.repo
+
+    def claim(number: int) -> None:
+        repo.commit(f"claim(p1): part {number}", phase="p1", kind="claim")
+        repo.push()
+
+    def amend() -> None:
+        repo.amend()
+        repo.push(force=True)
+
+    at(sim, 200, lambda: claim(1))
+    at(sim, 500, lambda: claim(2))
+    at(sim, 900, amend)
+    told(sim)
+    heard = [t for t in agent(sim, ADVERSARY).received if t.startswith(("Handoff", "git show"))]
+    assert heard
+
+
+def test_a_gate_that_runs_when_a_person_moves_on_is_ended():  # I27
+    sim = looping()
+    assert sim.work is not None
+    work = sim.work
+
+    def mark() -> None:
+        work.repo.commit("claim(p2): all", phase="p2", kind="claim")
+        work.done.add("p2")
+        work.repo.write(status_of("p2"), DONE.encode())
+        work._commit("status of p2", phase="p2")
+        work.repo.push()
+        sim.children.trouble = "hang"
+
+    at(sim, 150, lambda: sim.set_phase(1, Random(1)))
+    at(sim, 300, mark)
+    at(sim, 420, lambda: sim.set_phase(2, Random(1)))
+    at(sim, 600, lambda: setattr(sim.children, "trouble", ""))
+    phases = []
+    at(sim, 800, lambda: phases.extend(agent(sim, n).phase for n in (BUILDER, ADVERSARY)))
+    told(sim)
+    assert phases == ["p3", "p3"]
+
+
 def test_refs_in_a_table_are_asked_of_git_and_a_git_that_cannot_is_a_problem():  # I13
-    sim = looping(hours=4.0)
+    sim = looping(hours=2.5)
     sim.machine.temper.work = 120.0
     assert sim.work is not None
     sim.work.repo.keep_in_table()
@@ -493,16 +607,6 @@ def test_a_repository_and_a_status_that_cannot_be_read_are_problems_and_nothing_
     assert seen == [True, True]
 
 
-def test_agents_that_do_as_they_should_come_to_the_end_and_the_task_runs_once():  # I27
-    sim = looping(hours=5.0)
-    sim.machine.temper.work = 120.0
-    told(sim)
-    assert sim.loop is not None
-    assert sim.loop.moves >= 1
-    assert recorded(sim, "gate")
-    assert agent(sim, BUILDER).mood is not Mood.STRANGE
-
-
 ODD = (  # none of these says that the phase is done
     "---\nstatus: in progress\nowner: me\n---\n# Status\n\nWorking.\n",
     "---\nnever closed\n# Status\n",
@@ -523,6 +627,8 @@ ODD = (  # none of these says that the phase is done
     "# Status\n\n## DONE\n\n## TODO\n\n- the rest\n",
     "\ufeff# Status\r\n\r\nalmost DONE\r\n",
     "# Status\n\n## DONE: nothing yet\n",
+    "# Status\n\n## DONE - not really, two tests fail\n",
+    "# Status\n\nThe phase is not finished.\n\n## DONE\n\nNo.\n",
     "",
 )
 
