@@ -35,7 +35,7 @@ APART = {  # why a file of these rooms is not counted
 
 # Why a function of a counted file is entered by no seed and no story. A reason whose function is entered,
 # or is not there any more, is stale: `--entered` fails with it.
-NEVER = {
+NEVER: dict[str, str] = {
     "core/agent/bringup.py: finished": "what `up` says of a finished task: tests/unit and tests/tmux",
     "core/agent/limits.py: _arm_moved": "no simulated CLI corrects the time of a banner that stands",
     "core/agent/limits.py: _arm_reported": "no simulated CLI reports the end of its window by itself",
@@ -59,7 +59,17 @@ NEVER = {
     "supervisor/perform.py: drift_between": "no simulated edit changes how an agent is started: tests/tmux",
     "supervisor/reload.py: Reloader.prime": "only the process of the watchdog primes it: run.py is apart",
 }
-SHARE = 90.0  # per cent of the function lines that must be entered
+# What a long storm may reach and a short one does not: neither is a fault.
+SELDOM = {
+    "core/agent/limits.py: _drop": "an agent that is not watched any more at the end of its window",
+    "core/agent/limits.py: _sweep": "children that outlive a limited agent until its window ends",
+    "core/loop/effects.py: CancelGate.__post_init__": "a gate that runs while its phase is left",
+    "core/loop/effects.py: ClearMarker.__post_init__": "a phase that is appended after the end",
+    "core/loop/phases.py: _done_before": "a status file that says done before its phase begins",
+    "store/outbox.py: Outbox.text_of": "a message that is longer than a screen",
+    "supervisor/loop_children.py: LoopChildren.forget_gate": "as `CancelGate`",
+}
+SHARE = 89.0  # per cent of the function lines that six seeds of four hours and the stories must enter
 
 Lines = dict[str, set[int]]
 
@@ -228,7 +238,7 @@ def faults(found: list[Lines]) -> Iterator[str]:
             key = f"{name}: {function}"
             if lines & seen[name]:
                 entered_names.add(key)
-            elif key not in NEVER:
+            elif key not in NEVER and key not in SELDOM:
                 yield f"never entered, and no reason in NEVER: {key}"
     yield from (f"stale reason, it is entered: {key}" for key in sorted(NEVER.keys() & entered_names))
     share = 100 * reached / max(1, total)
