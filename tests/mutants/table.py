@@ -16,6 +16,8 @@ GATES = "tests/unit/test_gates.py"
 HANDOFF = "tests/unit/test_handoff.py"
 PHASES = "tests/unit/test_phases.py"
 COMPLETE = "tests/unit/test_complete.py"
+SETTLE = "tests/unit/test_settle.py"
+AGENDA = "tests/unit/test_agenda.py"
 
 
 @dataclass(frozen=True)
@@ -559,5 +561,75 @@ MUTANTS = (
         "replace(place, keep_runs=keep,",
         "replace(place, keep_runs=True,",
         f"{VERBS}::test_phase_set_moves_the_running_agents_with_the_loop",
+    ),
+    Mutant(
+        "a deputy that keeps silent of what survived",
+        "fleet/supervisor/deputy.py",
+        "return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)))",
+        "return Stopped(tuple(sorted(sessions - left)), (), tuple(sorted(left)))",
+        "tests/sim/test_rare.py::test_a_down_that_leaves_a_process_names_it_and_fails",
+    ),
+    Mutant(
+        "a deputy that takes the old run for the new one",
+        "fleet/supervisor/deputy.py",
+        "return Result(Outcome.EXISTS) if alive and memory.stopping is None else None",
+        "return Result(Outcome.EXISTS) if alive else None",
+        f"{VERBS}::test_restart_makes_a_new_run_of_the_same_conversation_and_fresh_a_new_one",
+    ),
+    Mutant(
+        "an executor that does what it could not put on record",
+        "fleet/supervisor/act.py",
+        "            self._take_back(spec)\n            return False\n",
+        "            return True\n",
+        f"{STORIES}::test_a_stop_that_a_full_disk_forbade_does_not_go_on_when_there_is_space_again",
+    ),
+    Mutant(
+        "an executor that does what it decided before it was stopped",
+        "fleet/supervisor/act.py",
+        "return self.ages.now().since(now.steady) > OLD_S",
+        "return False",
+        f"{STORIES}::test_what_was_decided_before_a_long_stop_of_ours_is_not_done_after_it",
+    ),
+    Mutant(
+        "an effect in doubt that goes a step back",
+        "fleet/core/settle.py",
+        "MAYBE_DONE = frozenset({Outcome.DONE, Outcome.UNKNOWN})",
+        "MAYBE_DONE = frozenset({Outcome.DONE})",
+        f"{SETTLE}::test_what_may_have_been_pasted_goes_no_step_back",
+    ),
+    Mutant(
+        "a stop that is remembered though it was not recorded",
+        "fleet/core/settle.py",
+        '    "stopping", "outbox", "typed",',
+        '    "outbox", "typed",',
+        f"{STORIES}::test_a_stop_that_a_full_disk_forbade_does_not_go_on_when_there_is_space_again",
+    ),
+    Mutant(
+        "an agenda without a pause",
+        "fleet/core/agenda.py",
+        "return max(wait, shortest if hurried < HURRIED else PAUSE_S), hurried",
+        "return max(wait, shortest), hurried",
+        f"{AGENDA}::test_a_fleet_that_is_always_overdue_is_given_a_pause",
+    ),
+    Mutant(
+        "an agenda that forgets the agents",
+        "fleet/core/agenda.py",
+        "dates = [later(agenda.listed, agenda.interval), *agenda.agents]",
+        "dates = [later(agenda.listed, agenda.interval)]",
+        f"{AGENDA}::test_the_next_look",
+    ),
+    Mutant(
+        "a fleet memory that forgets its heals",
+        "fleet/core/fleet_memory.py",
+        "return replace(memory, heals=(*recent, now.steady))",
+        "return replace(memory, heals=(now.steady,))",
+        "tests/unit/test_fleet_memory.py::test_a_heal_is_counted_with_those_of_the_last_hour",
+    ),
+    Mutant(
+        "a fleet memory that takes no server for another",
+        "fleet/core/fleet_memory.py",
+        "        changed = replace(changed, server_lost=now.steady)\n",
+        "",
+        "tests/unit/test_fleet_memory.py::test_a_server_that_went_is_told_and_dated_and_the_same_one_is_no_news",
     ),
 )

@@ -43,7 +43,7 @@ class Liveness:
     def over(self, member: SimMember) -> bool:
         """Has the loop no use for it? A task runs once, and after the last phase the loop's agents end."""
         index = self._machine.disk.text(f"{LOG_DIR}/state/phase-idx").strip()
-        ended = bool(index) and int(index) >= len(PHASES)
+        ended = index.isdigit() and int(index) >= len(PHASES)
         return member.kind == "task" or (member.kind == "loop" and ended)
 
     def begin(self) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 
 from tests.sim.agents import SimAgent
 from tests.sim.declared import LOG_DIR
+from tests.sim.disk import SimDisk
 from tests.sim.machine import Machine
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES, TRIGGER
 from tests.sim.oracles import Oracles
@@ -25,6 +26,12 @@ _INBOX = re.compile(r"^Handoff: there is a new message in (\S+)\. ")
 _GATE = re.compile(r"^Phase (p\d) is marked as done, but gate")
 ENOUGH_S = 6 * 3600.0  # of peace, with nobody refused: then the loop has come to its end
 KIND = {ADVERSARY: "claim", BUILDER: "review"}
+
+
+def index_on(disk: SimDisk) -> int | None:
+    """The number of the phase on disk; None where there is none, or something else."""
+    word = disk.text(INDEX).strip()
+    return int(word) if word.isdigit() else None
 
 
 class LoopOracles:
@@ -50,14 +57,14 @@ class LoopOracles:
     @property
     def phase(self) -> str:
         """The phase that the disk names; empty before the first and after the last."""
-        word = self._machine.disk.text(INDEX).strip()
-        return PHASES[int(word)] if word and int(word) < len(PHASES) else ""
+        index = index_on(self._machine.disk)
+        return PHASES[index] if index is not None and index < len(PHASES) else ""
 
     @property
     def complete(self) -> bool:
         """Is every phase behind the loop?"""
-        word = self._machine.disk.text(INDEX).strip()
-        return bool(word) and int(word) >= len(PHASES)
+        index = index_on(self._machine.disk)
+        return index is not None and index >= len(PHASES)
 
     # -- what is heard
 
@@ -97,9 +104,8 @@ class LoopOracles:
     def on_tick_over(self) -> None:
         """Has the watchdog moved the loop, and was that right?"""
         self._note_refused()
-        word = self._machine.disk.text(INDEX).strip()
-        now = int(word) if word else 0
-        if now == self._index:
+        now = index_on(self._machine.disk)
+        if now == self._index or now is None:
             return
         was, self._index = self._index, now
         self.moves += 1
@@ -141,6 +147,11 @@ class LoopOracles:
                 self._work.begin_again(PHASES[now:], known)
             self._index, self._asked = now, None
             self.excuse()
+
+    def edited(self, index: int) -> None:
+        """A person has written another number into the file, without a verb."""
+        self._machine.disk.put(INDEX, f"{index}\n".encode())
+        self._index = index
 
     def excuse(self) -> None:
         """The loop has moved: its agents are replaced, as planned."""

@@ -57,6 +57,8 @@ class SimRepo:
     offline: bool = False
     before: dict[str, set[str]] = field(default_factory=dict)  # by phase: commits from before it began again
     locked: bool = False  # a stale lock keeps the tracking ref where it is
+    table: bool = False  # refs are kept in a table, which only git can read
+    unreadable: bool = False  # and this git cannot
     _count: int = 0
 
     def prepare(self) -> None:
@@ -170,6 +172,24 @@ class SimRepo:
         self._show()
         return 0, b""
 
+    def keep_in_table(self) -> None:
+        """From now on the refs are no files."""
+        self.table = True
+        extension = b"[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\trefStorage = reftable\n"
+        self.disk.put(f"{GIT}/config", bytes(self.disk.files[f"{GIT}/config"].data) + extension)
+        self.disk.put(f"{GIT}/HEAD", b"ref: refs/heads/.invalid\n")
+        self._show()
+
+    def _git_show_ref(self, _words: list[str]) -> tuple[int, bytes]:
+        if self.unreadable:
+            return 128, b"fatal: unknown repository extension found:\n\trefstorage\n"
+        rows = (
+            ("HEAD", self.head),
+            ("refs/heads/main", self.head),
+            ("refs/remotes/origin/main", self.tracking),
+        )
+        return 0, "".join(f"{commit} {name}\n" for name, commit in rows).encode()
+
     def _git_log(self, words: list[str]) -> tuple[int, bytes]:
         form = next(w for w in words if w.startswith("--format=")).removeprefix("--format=tformat:")
         spans = [w for w in words if not w.startswith("-")]
@@ -229,6 +249,10 @@ class SimRepo:
         return name
 
     def _show(self) -> None:
+        if self.table:
+            self.disk.put(f"{GIT}/reftable/tables.list", f"{self.head} {self.tracking}\n".encode())
+            self.changed()
+            return
         for ref, commit in (("heads/main", self.head), ("remotes/origin/main", self.tracking)):
             path, data = f"{GIT}/refs/{ref}", f"{commit}\n".encode()
             if self.disk.text(path) != data.decode():
