@@ -126,26 +126,6 @@ class Store:
         self._disk.write(path, _encode(name, VERSION, gen, text), sync=sync)
         self._held[name] = _Held(gen, text)
 
-    def remove(self, name: str) -> None:
-        """Forget the document and its predecessor."""
-        path = self.path(name)
-        self._disk.remove(f"{path}.prev")  # first, or a crash in between would bring it back
-        self._disk.remove(path)
-        self._held.pop(name, None)
-
-    def generation(self, name: str) -> int:
-        """How often the document was replaced, as far as this process knows; 0 for none."""
-        held = self._held.get(name)
-        return held.gen if held else 0
-
-    def names(self, folder: str = "") -> tuple[str, ...]:
-        """Names of the documents in the directory, or in one folder of it."""
-        where = f"{self._dir}/{folder}" if folder else self._dir
-        prefix = f"{folder}/" if folder else ""
-        files = (n.removesuffix(".prev") for n in self._disk.names(where))
-        found = {prefix + n.removesuffix(".json") for n in files if n.endswith(".json")}
-        return tuple(sorted(n for n in found if _NAME.fullmatch(n)))
-
     def tidy(self) -> None:
         """Clear away what crashes left: old temporary files, and quarantined ones beyond a few."""
         for folder in (self._dir, f"{self._dir}/agents"):

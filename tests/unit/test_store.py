@@ -80,7 +80,6 @@ def test_generations_count_on_across_processes():
     disk = two_generations()
     store = a_store(disk)
     store.save("fleet", {"n": 3})
-    assert store.generation("fleet") == 3
     assert json.loads(disk.files[FILE])["gen"] == 3
 
 
@@ -217,17 +216,6 @@ def test_a_broken_bare_object_is_set_aside_and_reported(raw):
     assert store.read_plain("limited-x.json") is None
     assert store.troubles
     assert raw in disk.files.values()
-
-
-def test_documents_of_a_folder_are_listed_even_when_only_the_predecessor_is_left():
-    disk = MemoryDisk()
-    store = a_store(disk)
-    store.save("agents/a", {"n": 1})
-    store.save("agents/b", {"n": 1})
-    disk.rename("/s/agents/b.json", "/s/agents/b.json.prev")
-    assert store.names("agents") == ("agents/a", "agents/b")
-    store.remove("agents/b")
-    assert store.names("agents") == ("agents/a",)
 
 
 # The real disk
