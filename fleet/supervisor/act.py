@@ -5,6 +5,7 @@ What cannot be put on record is not done. What was decided before this process w
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 
 from fleet.core.actions import Action, LearnId, Paste, Post, Press, Remove, Signal, Start
 from fleet.core.agent.decide import AgentDecision
-from fleet.core.agent.heal import BAD_ID_TRIES
+from fleet.core.agent.heal import may_resume
 from fleet.core.decision import Note
 from fleet.core.fleet_memory import after_heal
 from fleet.core.memory import AgentMemory, MadeFor, Message
@@ -24,6 +25,7 @@ from fleet.core.words import EventType, Outcome
 from fleet.store.documents import StoreError
 from fleet.store.house import House
 from fleet.store.memories import Records
+from fleet.store.outbox import WHOLE
 from fleet.supervisor.ages import Ages
 from fleet.supervisor.look import Senses
 from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Mind
@@ -34,7 +36,6 @@ from fleet.times.moment import Moment
 
 OLD_S = 60.0  # what was decided longer ago than this is decided again: this process was stopped in between
 TAIL_OF = 400  # characters of a long text in which its end is found
-WHOLE = 4000  # characters of a text that is known whole: then a person's words before it are seen as theirs
 NOT_TRIED = Result(Outcome.REFUSED, "not tried")
 
 Deed = tuple[Member, Action]
@@ -80,10 +81,7 @@ class Executor:
     def _kept(self, spec: Member, decision: AgentDecision, now: Moment) -> bool:
         """Messages, memory, notes, in this order. A message that memory forgot is found under its id."""
         case, old = self.mind.cases[spec.name], self.mind.memories[spec.name]
-        if case.leased:  # its memory belongs to the verb that is at work on it
-            self.mind.memories[spec.name] = decision.memory
-            return True
-        if not self.on_record:
+        if case.leased or not self.on_record:  # leased: its memory belongs to the verb that is at work on it
             self.mind.memories[spec.name] = decision.memory
             return True
         memory = self._with_tails(spec.name, decision.memory)
@@ -113,10 +111,14 @@ class Executor:
             self.records.save(member.name, member.session, self.mind.memories[member.name], now.steady)
 
     def finish(self, now: Moment) -> None:
-        """A verb is done: its memory is the watchdog's from here on."""
+        """A verb is done: its memory is the watchdog's from here on.
+
+        What the disk does not take is left out: the watchdog finds out again what it sees.
+        """
         while self._unsaved:
             name, member = self._unsaved.popitem()
-            self.records.save(name, member.session, self.mind.memories[name], now.steady)
+            with contextlib.suppress(OSError, StoreError):
+                self.records.save(name, member.session, self.mind.memories[name], now.steady)
 
     def _tell(self, agent: str, notes: Iterable[Note]) -> None:
         for note in notes:
@@ -218,7 +220,7 @@ class Executor:
         phase = self.mind.loop.phase if spec.is_loop else ""
         memory = self.mind.memories[spec.name]
         made_for = MadeFor(phase, self.mind.cases[spec.name].seen.wish.run)
-        resume = memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
+        resume = may_resume(memory)
         return Order(spec, act.cause, act.replace, resume, made_for, act.planned, by_person=self.by_person)
 
     def _settle(self, spec: Member, act: Action, done: Result, now: Moment) -> None:

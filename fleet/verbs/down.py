@@ -15,7 +15,7 @@ Example: agents.py down reporter
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from fleet.core.desired import Desired, Want
@@ -29,10 +29,12 @@ from fleet.verbs.desk import desk_of
 from fleet.verbs.up import refuse_earlier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleet.core.model import Fleet, Member
     from fleet.supervisor.operator import Forced, Operator
+
+    Wish = Callable[[Desired], Desired]
 
 GROUP = "run"
 
@@ -101,7 +103,7 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
             unwritten = _written_late(operator, names)
         forced = operator.force() if silent else None
         if forced is None:
-            stopped = Deputy(operator, subjects, wish if unwritten else None).take_down()
+            stopped = _stop(operator, subjects, wish, on_record=not unwritten)
             operator.end_server()
         else:
             stopped = forced.stopped
@@ -113,6 +115,14 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
         said = f"that the fleet is down could not be recorded: {unwritten}"
         io.error(said, hint="`down` again once it can")
     return 1 if unwritten else code
+
+
+def _stop(operator: Operator, subjects: Sequence[Member], wish: Wish, *, on_record: bool = True) -> Stopped:
+    """Stop these; a disk that is full by now costs the record of it, not the stop."""
+    if on_record:
+        with suppress(OSError):
+            return Deputy(operator, subjects).take_down()
+    return Deputy(operator, subjects, wish).take_down()
 
 
 def _everything(operator: Operator) -> list[Member]:
@@ -161,8 +171,12 @@ def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -
         return _report(_nothing(), io, dog=dog, as_json=as_json)
     fleet = operator.fleet
     subjects = [fleet.member(name) or stray(name, named[name]) for name in members]
-    with operator.lease(members, "down", lambda d: d.set(members, want=Want.DOWN)):
-        stopped = Deputy(operator, operator.owned(subjects)).take_down()
+
+    def wish(desired: Desired) -> Desired:
+        return desired.set(members, want=Want.DOWN)
+
+    with operator.lease(members, "down", wish):
+        stopped = _stop(operator, operator.owned(subjects), wish)
     _say_of_strangers(operator.foreign([s for s in fleet.members if s.name in members]), io)
     operator.house.events.record(EventType.DESIRED_CHANGED, reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)

@@ -460,8 +460,8 @@ MUTANTS = (
     Mutant(
         "down without a wish",
         "fleet/verbs/down.py",
-        'with operator.lease(members, "down", lambda d: d.set(members, want=Want.DOWN)):',
-        'with operator.lease(members, "down", lambda d: d):',
+        "        return desired.set(members, want=Want.DOWN)\n",
+        "        return desired\n",
         f"{VERBS}::test_down_and_up_by_name",
     ),
     Mutant(

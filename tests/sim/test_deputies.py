@@ -6,6 +6,7 @@ there is none. No agent lives twice, and a `down` that says it is done has left 
 
 from __future__ import annotations
 
+import errno
 from functools import cache
 from random import Random
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.sim.declared import Declared
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES
-from tests.sim.scenes import at, story
+from tests.sim.scenes import agent, at, story, told
 from tests.sim.simulation import Simulation
 from tests.sim.verbs import Verb
 
@@ -153,3 +154,28 @@ def test_a_phase_next_without_a_watchdog_killed_at_any_port_call_is_continued():
     for call in range(1, whole.verbs[0].calls + 1):
         wrong = PhaseScene(call).wrong()
         assert wrong == [], f"killed at port call {call}: {wrong}"
+
+
+@pytest.mark.parametrize("line", ["down a", "down"])
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_disk_that_fills_up_behind_the_wish_costs_the_record_and_not_the_stop(line, watched):  # I25
+    sim = story(Declared("a"))
+    disk = sim.machine.disk
+    noted, seen = disk.written, []
+
+    def fills_up(path: str) -> None:
+        noted(path)
+        if path.endswith("/desired.json"):
+            disk.written, disk.fault = noted, errno.ENOSPC
+
+    def typed() -> None:
+        disk.written = fills_up
+        sim.type_words(tuple(line.split()), ["a"], Random(1))
+
+    if not watched:
+        at(sim, 150, lambda: sim.type_words(("down", "watchdog"), [], Random(1)))
+    at(sim, 200, typed)
+    at(sim, 260, lambda: seen.append(agent(sim, "a").alive))
+    at(sim, 261, lambda: setattr(disk, "fault", 0))
+    told(sim)
+    assert seen == [False]

@@ -88,6 +88,11 @@ def heal(case: Case) -> Verdict | None:
     )
 
 
+def may_resume(memory: AgentMemory) -> bool:
+    """Does the next start go on in the conversation on record, as far as memory speaks against it?"""
+    return memory.bad_resumes < BAD_ID_TRIES and not memory.afresh
+
+
 def last_run(case: Case, *, planned: bool) -> Verdict | None:
     """What must be known and gone of the last run before the next one starts; None: all of it is."""
     pane, memory, now = case.seen.pane, case.memory, case.now
