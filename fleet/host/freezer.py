@@ -1,12 +1,15 @@
 """Hold processes where they are, and let them go on.
 
 A stop signal does not hold an agent: tmux, the parent of a pane's first process, continues whatever of its
-children stops. The kernel's freezer does, and nobody is told: the processes go into a control group of
-their own, right below the one they are in, and that group is frozen (version 2, or the freezer of
-version 1). Where no group may be made, stop signals are tried, looked at, and taken back if they do not
-hold: half a freeze is worse than none.
+children stops. The kernel's freezer holds it, and no parent is notified: the processes go into a control
+group (version 2) of their own, right below the one they are in, and that group is frozen. Where no group
+may be made, stop signals are tried, checked, and taken back if they do not hold: half a freeze is worse
+than none.
 
-Nothing is written down. The group's name says that it is ours, and each process tells its group.
+The freezer of version 1 is not used. While processes of a group fork, its kernel code may never report the
+group as frozen.
+
+Nothing is written down. The group's name says that it is ours, and /proc tells the group of each process.
 """
 
 from __future__ import annotations
@@ -31,24 +34,18 @@ Sleep = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """One tree of control groups: where it is mounted, and how it is told to freeze."""
+class Tree:
+    """A mounted tree of control groups."""
 
     mount: str
     root: str  # the group that the mount shows at its top
-    line: str  # how its line in /proc/<pid>/cgroup begins, after the number
-    switch: str
-    on: str
-    off: str
-    report: str  # the file that says whether all are still
-    still: str
 
     def group_of(self, pid: int) -> str:
-        """The directory of a process's group; "" when it is not to be seen from here."""
+        """The directory of a process's group; "" when this mount does not show it."""
         with suppress(OSError), open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
             for row in file.read().splitlines():
-                kind, _, path = row.partition(":")[2].partition(":")
-                if self.line in kind.split(",") and path.startswith(self.root):
+                number, _, path = row.partition("::")
+                if number == "0" and path.startswith(self.root):
                     return os.path.join(self.mount, path[len(self.root) :].strip("/")).rstrip("/")
         return ""
 
@@ -59,21 +56,21 @@ def freeze(name: str, find: Find, send: Send, sleep: Sleep) -> str:
     if not procs:
         return "no process of it was found"
     why = ""
-    for tree in hierarchies():
+    for tree in trees():
         why = _freeze_in(tree, name, find, sleep)
         if not why:
             return ""
         thaw(p.pid for p in find())
-    return _stop(find, send, sleep, why or "this system has no control groups")
+    return _stop(find, send, sleep, why or "this system has no control groups of version 2")
 
 
 def thaw(pids: Iterable[int]) -> None:
     """Let go whoever of these sits in a frozen group of ours; its group is taken away."""
-    trees = hierarchies()
-    groups = {(g, tree) for pid in pids for tree in trees if _is_ours(g := tree.group_of(pid))}
-    for group, tree in groups:
+    mounted = trees()
+    groups = {group for pid in pids for tree in mounted if _is_ours(group := tree.group_of(pid))}
+    for group in groups:
         with suppress(OSError):
-            _write(group, tree.switch, tree.off)
+            _write(group, "cgroup.freeze", "0")
         for _ in range(LOOKS):  # somebody may fork on the way out
             for pid in _inside(group):
                 with suppress(OSError):
@@ -83,24 +80,19 @@ def thaw(pids: Iterable[int]) -> None:
                 break
 
 
-def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> list[Hierarchy]:
-    """The trees that can freeze, the better one first: in version 2 a frozen process can still be ended."""
-    found: list[Hierarchy] = []
+def trees(mountinfo: str = "/proc/self/mountinfo") -> list[Tree]:
+    """Every mounted tree of version 2."""
+    found: list[Tree] = []
     with suppress(OSError), open(mountinfo, encoding="utf-8") as file:
         for row in file:
             head, _, tail = row.partition(" - ")
-            root, mount = (_plain(word) for word in head.split()[3:5])
-            kind, _, options = tail.split()[:3]
-            if kind == "cgroup2":
-                v2 = ("cgroup.freeze", "1", "0", "cgroup.events", "frozen 1")
-                found.insert(0, Hierarchy(mount, root, "", *v2))
-            elif kind == "cgroup" and "freezer" in options.split(","):
-                v1 = ("freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN")
-                found.append(Hierarchy(mount, root, "freezer", *v1))
+            if tail.startswith("cgroup2 "):
+                root, mount = (_plain(word) for word in head.split()[3:5])
+                found.append(Tree(mount, root))
     return found
 
 
-def _freeze_in(tree: Hierarchy, name: str, find: Find, sleep: Sleep) -> str:
+def _freeze_in(tree: Tree, name: str, find: Find, sleep: Sleep) -> str:
     procs = find()
     home = tree.group_of(procs[0].pid) if procs else ""
     if not home:
@@ -109,10 +101,10 @@ def _freeze_in(tree: Hierarchy, name: str, find: Find, sleep: Sleep) -> str:
     try:
         os.makedirs(group, exist_ok=True)
         _gather(tree, group, find)
-        _write(group, tree.switch, tree.on)
+        _write(group, "cgroup.freeze", "1")
         _gather(tree, group, find)  # who was forked meanwhile; in a frozen group a newcomer freezes too
         for _ in range(LOOKS):
-            if tree.still in _read(group, tree.report).split("\n"):
+            if "frozen 1" in _read(group, "cgroup.events").split("\n"):
                 return ""
             sleep(PAUSE_S)
     except OSError as error:
@@ -120,7 +112,7 @@ def _freeze_in(tree: Hierarchy, name: str, find: Find, sleep: Sleep) -> str:
     return f"the processes in {group} did not come to rest"
 
 
-def _gather(tree: Hierarchy, group: str, find: Find) -> None:
+def _gather(tree: Tree, group: str, find: Find) -> None:
     """Move everybody in, until a look finds nobody outside."""
     for _ in range(LOOKS):
         outside = [p for p in find() if tree.group_of(p.pid) not in {group, ""}]

@@ -55,7 +55,7 @@ def moves(p: Project) -> bool:
 def groups() -> set[str]:
     """Frozen groups of ours on this machine, wherever they are."""
     found = set()
-    for tree in freezer.hierarchies():
+    for tree in freezer.trees():
         for row in procfs.table().values():
             group = tree.group_of(row.pid)
             if os.path.basename(group).startswith(freezer.PREFIX):
@@ -101,19 +101,16 @@ def test_up_lets_a_frozen_agent_go(counting):
 def test_a_frozen_agent_can_be_taken_down_and_its_group_goes_too(counting):
     p = counting
     can_freeze(p)
-    mine = {tree.group_of(p.row("a")["pid"]) for tree in freezer.hierarchies()} & groups()
+    mine = {tree.group_of(p.row("a")["pid"]) for tree in freezer.trees()} & groups()
     assert mine
     assert p.json("down")["survivors"] == []
     assert not p._carried()
     assert not [g for g in mine if os.path.exists(g)]
 
 
-@pytest.mark.parametrize("kind", ["cgroup2", "freezer"])
-def test_both_versions_of_control_groups_hold_and_let_go(tmp_path, monkeypatch, kind):
-    trees = [t for t in freezer.hierarchies() if (t.line == "") == (kind == "cgroup2")]
-    if not trees or not os.access(trees[0].group_of(os.getpid()) or "/nowhere", os.W_OK):
-        pytest.skip(f"no {kind} of ours here")
-    monkeypatch.setattr(freezer, "hierarchies", lambda: trees)
+def test_a_control_group_holds_and_lets_go(tmp_path):
+    if not any(os.access(tree.group_of(os.getpid()) or "/nowhere", os.W_OK) for tree in freezer.trees()):
+        pytest.skip("no control group of ours here")
     p = Project(tmp_path / "project", COUNTING)
     try:
         p.agents("up", "a")
@@ -135,7 +132,7 @@ def test_both_versions_of_control_groups_hold_and_let_go(tmp_path, monkeypatch, 
 def test_without_control_groups_nothing_is_half_frozen_and_the_reason_is_given(counting, monkeypatch):
     """tmux continues a stopped child of its own: then the other processes are continued as well."""
     p = counting
-    monkeypatch.setattr(freezer, "hierarchies", list)
+    monkeypatch.setattr(freezer, "trees", list)
     table, pid = ProcTable(), p.row("a")["pid"]
     why = table.freeze(pid, procfs.run_of(pid))
     assert "tmux continues" in why
@@ -144,7 +141,7 @@ def test_without_control_groups_nothing_is_half_frozen_and_the_reason_is_given(c
 
 def test_signals_hold_a_process_whose_parent_lets_them(monkeypatch):
     """Where the parent does not interfere, stop signals are a freeze."""
-    monkeypatch.setattr(freezer, "hierarchies", list)
+    monkeypatch.setattr(freezer, "trees", list)
     run = f"aotest{os.getpid()}"
     child = subprocess.Popen(["sleep", "1000"], env={**os.environ, procfs.RUN_VARIABLE: run})
     try:
@@ -162,15 +159,12 @@ def test_a_run_without_processes_is_not_called_frozen():
     assert freezer.freeze("nobody", list, lambda *_: None, lambda _seconds: None)
 
 
-def test_trees_are_found_in_any_mount_table_the_better_one_first(tmp_path):
+def test_trees_of_version_2_are_found_in_any_mount_table(tmp_path):
     table = Path(tmp_path / "mountinfo")
     table.write_text(
         "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
         "37 31 0:34 / /sys/fs/cgroup/freezer rw,relatime shared:9 - cgroup cgroup rw,freezer\n"
-        "38 31 0:34 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
         "41 31 0:38 /here /sys/fs/cgroup\\040two rw,relatime - cgroup2 cgroup2 rw\n"
     )
-    found = freezer.hierarchies(str(table))
-    assert [t.mount for t in found] == ["/sys/fs/cgroup two", "/sys/fs/cgroup/freezer"]
-    assert [t.root for t in found] == ["/here", "/"]
-    assert freezer.hierarchies(str(tmp_path / "none")) == []
+    assert freezer.trees(str(table)) == [freezer.Tree("/sys/fs/cgroup two", "/here")]
+    assert freezer.trees(str(tmp_path / "none")) == []
