@@ -91,10 +91,10 @@ def _note(memory: AgentMemory, reading: Reading, case: Case) -> AgentMemory:
         reading.state, reading.line, reading.above, reading.until, case.now.steady, reading.below,
         reading.below,
     )  # fmt: skip
-    dealt = tuple(_grown(old, words) for old in memory.dealt)
     if known is not None and known.state == words.state and same_words(known.line, words.line):
         until = words.until if known.until is None else known.until  # however often it is said or redrawn
         words = replace(_grown(known, words) if _is_there(known, words) else words, until=until)
+    dealt = tuple(_grown(old, words) for old in memory.dealt if not _is_said_anew(memory, old, words))
     if words == known and dealt == memory.dealt:
         return memory
     return replace(memory, words=words, dealt=dealt)
@@ -131,13 +131,17 @@ def _forget(memory: AgentMemory, reading: Reading) -> AgentMemory:
 
 
 def _is_dealt(memory: AgentMemory, words: Words) -> bool:
-    """Had these very words their consequence? Not those that answer what we typed since then."""
-    known = [old for old in memory.dealt if _is_there(old, words)]
-    return bool(known) and not all(_answers_us(memory, old, words) for old in known)
+    """Had these very words their consequence?"""
+    return any(_is_there(old, words) for old in memory.dealt)
 
 
-def _answers_us(memory: AgentMemory, old: Words, new: Words) -> bool:
-    """Do the new words stand right below a text that we typed after the old ones had come?"""
+def _is_said_anew(memory: AgentMemory, old: Words, new: Words) -> bool:
+    """Do the new words stand where the old ones did, and right below a text that we typed since then?
+
+    Then they are an answer to it, and stay one: the next text that we type does not change who said them.
+    """
+    if not _is_there(old, new):
+        return False
     typed = memory.typed[-1] if memory.typed else NEVER
     right_above = bare(new.above.rpartition("\n")[2])
     ours = "".join(memory.said[-1].split()) if memory.said else ""

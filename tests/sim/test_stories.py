@@ -236,6 +236,24 @@ def test_a_limit_that_a_person_met_before_our_probe_did_is_believed():  # I5 I12
     assert agent(sim, "a").mood is Mood.WORK
 
 
+def test_probes_of_a_second_window_are_refused_as_those_of_the_first_were():  # I5
+    """Where there is no composer, the screen below a refused probe is the same in both windows."""
+    sim = story(Declared("a", "plain"), hours=2.5)
+    sim.machine.temper.clears = 0.0
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() + 1800
+        one.enter(Mood.LIMIT, "! You have hit your usage limit.")
+        one.refused = sim.machine.clock.t
+
+    at(sim, 300, limited)
+    at(sim, 2700, limited)
+    told(sim)
+    assert lives(sim) == 1
+    assert sum("The pause is over" in text for text in agent(sim, "a").received) >= 8
+
+
 def test_a_time_of_day_that_passed_while_nobody_looked_is_not_tomorrows():  # I48
     sim = story(Declared("a"), hours=3.0)
 

@@ -255,6 +255,10 @@ def test_the_same_answer_to_a_later_probe_is_said_anew():
     probed = replace(memory, said=(PROBE,), typed=(later(60).steady,))
     new = weigh(case(probed, seen=said_anew, now=later(61)))
     assert new.seen.reading.state == "limited"
+    typed_again = replace(new.memory, typed=(later(90).steady,))
+    for seconds in (91, 92):  # before the answer to that is there, and after
+        kept = weigh(case(typed_again, seen=said_anew, now=later(seconds)))
+        assert kept.seen.reading.state == "limited", "another text of ours makes no old words of them"
     settled = dealt_with(new.memory)
     assert weigh(case(settled, seen=said_anew, now=later(62))).seen.reading.pattern == DEALT
 
