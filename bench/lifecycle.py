@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.common import AGENT, ROOT, Figure, project, ratio
 
-AGENT_PY = ROOT / "fleet" / "scripted_agent" / "program.py"
+AGENT_PY = ROOT / "fleet" / "scripted_agent" / "__main__.py"
 
 # The first thing a scripted agent does with its kickoff is to leave a file: its date is when it was up.
 SCRIPT = 'boot = 0\nsteps = [{{ write = "{starts}/{{session}}", text = "up" }}]\n'

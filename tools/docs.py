@@ -1,7 +1,7 @@
 """Write those documents that follow from the code: `python -m tools.docs`. With --check, say which are stale.
 
-    docs/states.md  docs/events.md  docs/verbs.md  docs/verbs-and-states.md  docs/status.schema.json
-    (and config: fleet.config.reference)
+    docs/states.md  docs/events.md  docs/verbs.md  docs/verbs-and-states.md  docs/scripted.md
+    docs/status.schema.json  docs/config.md  docs/agents.schema.json
 
 A test compares them with what this would write, so none of them can be edited by hand or be forgotten.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -23,6 +24,7 @@ from fleet.core import verbs_and_states
 from fleet.core.in_force import Cause
 from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
 from fleet.core.words import EDGES, Detail, EventType, State, WatchdogState
+from fleet.scripted_agent.actions import ACTIONS
 from fleet.verbs.main import GROUPS, LIBRARIES, verbs
 from fleet.verbs.parser import parser_for
 
@@ -309,6 +311,21 @@ def _object(shape: dict[str, Any], optional: Collection[str] = ()) -> dict[str, 
     return {"type": "object", "additionalProperties": False, "required": required, "properties": shape}
 
 
+# --- the scripted agent -----------------------------------------------------------------------------
+
+
+def scripted_reference() -> str:
+    """docs/scripted.md: tools/scripted.md, and every action of a script."""
+    parts = [(ROOT / "tools" / "scripted.md").read_text(encoding="utf-8").rstrip(), "\n\n## Actions\n"]
+    for name, action in ACTIONS.items():
+        does = inspect.cleandoc(action.act.__doc__ or "")
+        parts.append(f"\n### `{name}` = {action.value}\n\n{does}\n\n```toml\n{action.example}\n```\n")
+        if action.options:
+            parts.append("\n")
+            parts += [f"- `{option}`: {text}\n" for option, text in action.options.items()]
+    return "".join(parts)
+
+
 # --- all of them ------------------------------------------------------------------------------------
 
 
@@ -320,6 +337,7 @@ def documents() -> dict[str, str]:
         "verbs.md": verb_reference(),
         "verbs-and-states.md": verb_table(),
         "status.schema.json": json.dumps(status_schema(), indent=1) + "\n",
+        "scripted.md": scripted_reference() + "\n",
         "config.md": config_docs.reference(),
         "agents.schema.json": json.dumps(config_docs.json_schema(), indent=1) + "\n",
     }

@@ -1,10 +1,13 @@
-"""What the scripted agent does outside its own screen: files, commands, commits, transcripts, instants."""
+"""What the scripted agent does outside its own screen: files, commands, commits, children, instants."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 _SEEN: set[str] = set()
@@ -56,7 +59,7 @@ def file_has(path: str, pattern: re.Pattern[str]) -> bool:
         return False
 
 
-def first_time(record: str, name: str, slots: dict[str, str]) -> bool:
+def first_time(record: str, name: str) -> bool:
     """Whether nothing of that name was done before; now it is. Remembered with the records, if any."""
     safe = re.sub(r"[^\w.-]", "_", name)
     if not record:
@@ -68,8 +71,14 @@ def first_time(record: str, name: str, slots: dict[str, str]) -> bool:
     except FileExistsError:
         return False
     except OSError:
-        return first_time("", f"{name}-{slots.get('agent', '')}", slots)
+        return first_time("", name)
     return True
+
+
+def set_name(name: str) -> None:
+    """The name under which the system lists this process."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
+        file.write(name[:15])
 
 
 class Job:
@@ -149,3 +158,58 @@ class CommitWatch:
                 self.subject = subject
                 return True
         return False
+
+
+# --- children ----------------------------------------------------------------------------------------------
+# Eight kinds, to see which are still there after an agent was stopped. Each differs in how it may escape:
+# another group, another session, SIGHUP ignored, a new parent. All of them keep the environment, so all of
+# them still carry the id of their run.
+
+LIFE_S = "100000"
+_SLEEP = ["sleep", LIFE_S]
+_DEAF = ["sh", "-c", f"trap : HUP; while :; do sleep {LIFE_S} & wait; done"]
+
+
+def _ignore_hangup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _daemonise() -> None:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+
+
+def _nothing() -> None:
+    pass
+
+
+KINDS: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "plain": (_nothing, _SLEEP),
+    "background": (_nothing, ["sh", "-c", f"sleep {LIFE_S} & wait"]),
+    "nohup": (_nothing, ["nohup", *_SLEEP]),
+    "setsid": (os.setsid, _SLEEP),
+    "ignores_hup": (_ignore_hangup, _SLEEP),
+    "own_group": (lambda: os.setpgid(0, 0), _SLEEP),
+    "handles_hup": (_nothing, _DEAF),
+    "daemon": (_daemonise, _SLEEP),
+}
+
+
+def spawn(kind: str, note: str) -> None:
+    """Start one. It writes its own kind and pid as a line to the file `note`, if that is given."""
+    prepare, argv = KINDS[kind]
+    if os.fork():
+        return
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        prepare()
+        if note:
+            fd = os.open(note, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.write(fd, f"{kind} {os.getpid()}\n".encode())
+        with contextlib.suppress(OSError):
+            os.execvp(argv[0], argv)
+    finally:
+        os._exit(127)

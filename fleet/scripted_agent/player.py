@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from fleet.scripted_agent.ends import Ended, Interrupted
+from fleet.scripted_agent.actions import ACTIONS, Ended, Interrupted, Step
 from fleet.scripted_agent.face import View, load_face, render
-from fleet.scripted_agent.keyboard import Keys, Stroke
-from fleet.scripted_agent.repertoire import ACTIONS, OPTIONS
-from fleet.scripted_agent.script import Script, ScriptError, Step, action_of, directives, fill
-from fleet.scripted_agent.terminal import Terminal
+from fleet.scripted_agent.script import Script, ScriptError, action_of, directives, fill
+from fleet.scripted_agent.terminal import Keys, Stroke, Terminal
 
 KEPT_LINES = 4000
 FRAME_S = 0.1
@@ -270,14 +268,14 @@ class Agent:
     def perform(self, steps: list[Step]) -> None:
         """Carry steps out, one after the other."""
         for step in steps:
-            name = action_of(step, ACTIONS)
+            name = action_of(step)
             filled = fill(step, self.slots)
             ACTIONS[name].act(self, filled[name], filled)
 
     def react(self, kind: str, text: str) -> None:
         """Do what the script says about a text."""
         try:
-            steps = directives(text, OPTIONS)
+            steps = directives(text)
             if steps is None:
                 steps = self._steps_for(kind, text)
             self.perform(steps)

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.scripted_agent.actions import ACTIONS, Step
 from fleet.text import did_you_mean
-
-Step = dict[str, Any]
 
 NESTED = ("steps", "then", "else")
 _DIRECTIVE = re.compile(r"%%(.+?)%%", re.DOTALL)
@@ -77,22 +76,22 @@ DEFAULT = Script(
 )
 
 
-def load(path: str, actions: Mapping[str, frozenset[str]]) -> Script:
-    """Read and check a script; `actions` maps each action to the options it knows."""
+def load(path: str) -> Script:
+    """Read and check a script."""
     try:
         with open(path, "rb") as file:
             raw = file.read()
     except OSError as error:
         raise ScriptError(f"{path}: {error.strerror}: set AO_SCRIPT to a script file") from error
-    return parse(raw.decode("utf-8", "replace"), path, actions)
+    return parse(raw.decode("utf-8", "replace"), path)
 
 
-def parse(text: str, path: str, actions: Mapping[str, frozenset[str]]) -> Script:
+def parse(text: str, path: str) -> Script:
     """The same from text. JSON lines when the name says so, TOML otherwise."""
     data = _json_lines(text, path) if path.endswith(("json", "jsonl")) else _toml(text, path)
     _only(data, _TOP, path, "")
     for key in ("start", "steps", "idle"):
-        _check(data.get(key, []), f"{path}: {key}", actions)
+        _check(data.get(key, []), f"{path}: {key}")
     reactions = data.get("on", [])
     if not isinstance(reactions, list):
         raise ScriptError(f"{path}: on: expected [[on]] tables")
@@ -102,11 +101,11 @@ def parse(text: str, path: str, actions: Mapping[str, frozenset[str]]) -> Script
     plain["idle"] = data.get("idle", DEFAULT.idle)
     if isinstance(plain.get("face"), str) and "/" in plain["face"]:
         plain["face"] = os.path.join(os.path.dirname(os.path.abspath(path)), plain["face"])
-    on = [_reaction(item, f"{path}: on[{i}]", actions) for i, item in enumerate(reactions)]
+    on = [_reaction(item, f"{path}: on[{i}]") for i, item in enumerate(reactions)]
     return Script(path=path, on=on, **plain)
 
 
-def directives(text: str, actions: Mapping[str, frozenset[str]]) -> list[Step] | None:
+def directives(text: str) -> list[Step] | None:
     """Steps written into a message between %% and %%, as JSON; None when it has none."""
     found = _DIRECTIVE.search(text)
     if not found:
@@ -116,13 +115,13 @@ def directives(text: str, actions: Mapping[str, frozenset[str]]) -> list[Step] |
     except ValueError as error:
         raise ScriptError(f"%%...%%: {error}; expected a JSON step or a list of them") from error
     steps = data if isinstance(data, list) else [data]
-    _check(steps, "%%...%%", actions)
+    _check(steps, "%%...%%")
     return steps
 
 
-def action_of(step: Step, actions: Mapping[str, Any]) -> str:
+def action_of(step: Step) -> str:
     """Which action a step is; empty when none."""
-    return next((key for key in step if key in actions), "")
+    return next((key for key in step if key in ACTIONS), "")
 
 
 def fill(value: Any, slots: Mapping[str, str]) -> Any:
@@ -160,11 +159,11 @@ def _toml(text: str, path: str) -> dict[str, Any]:
         raise ScriptError(f"{path}: {error}") from error
 
 
-def _reaction(item: Any, where: str, actions: Mapping[str, frozenset[str]]) -> Reaction:
+def _reaction(item: Any, where: str) -> Reaction:
     if not isinstance(item, dict):
         raise ScriptError(f"{where}: expected a table")
     _only(item, _ON, where, "")
-    _check(item.get("steps", []), f"{where}: steps", actions)
+    _check(item.get("steps", []), f"{where}: steps")
     patterns: dict[str, Any] = {}
     for key in ("kickoff", "message", "resume"):
         if key in item:
@@ -177,19 +176,19 @@ def _reaction(item: Any, where: str, actions: Mapping[str, frozenset[str]]) -> R
     return Reaction(item.get("steps", []), times=int(item.get("times", 0)), **patterns)
 
 
-def _check(steps: Any, where: str, actions: Mapping[str, frozenset[str]]) -> None:
+def _check(steps: Any, where: str) -> None:
     if not isinstance(steps, list):
         raise ScriptError(f"{where}: expected a list of steps")
     for number, step in enumerate(steps):
         here = f"{where}[{number}]"
-        name = action_of(step, actions) if isinstance(step, dict) else ""
+        name = action_of(step) if isinstance(step, dict) else ""
         if not name:
             given = next(iter(step), "") if isinstance(step, dict) else str(step)
-            raise ScriptError(f"{here}: no action in it; {did_you_mean(given, actions)}")
-        _only(step, (name, *actions[name]), here, f" of {name}")
+            raise ScriptError(f"{here}: no action in it; {did_you_mean(given, ACTIONS)}")
+        _only(step, (name, *ACTIONS[name].options), here, f" of {name}")
         for key in NESTED:
             if key in step:
-                _check(step[key], f"{here}: {key}", actions)
+                _check(step[key], f"{here}: {key}")
 
 
 def _only(data: Mapping[str, Any], known: tuple[str, ...], where: str, of: str) -> None:

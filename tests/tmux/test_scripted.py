@@ -17,7 +17,7 @@ from fleet.config.backend_tables import profile_values, shipped
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
 from fleet.host import procfs
-from fleet.scripted_agent.child_kinds import KINDS
+from fleet.scripted_agent.outside import KINDS
 from tests.deadlines import patience
 from tests.tmux.conftest import until
 

@@ -17,12 +17,11 @@ from fleet.config.backend_tables import profile_values, shipped
 from fleet.core.model import Backend
 from fleet.core.seen import ScreenState
 from fleet.scripted_agent import outside
+from fleet.scripted_agent.__main__ import find_script, parse_flags
+from fleet.scripted_agent.actions import ACTIONS
 from fleet.scripted_agent.face import Face, View, load_face, render
-from fleet.scripted_agent.keyboard import Keys
-from fleet.scripted_agent.program import find_script, parse_flags
-from fleet.scripted_agent.repertoire import ACTIONS, OPTIONS, reference
 from fleet.scripted_agent.script import ScriptError, directives, fill, load, parse
-from fleet.scripted_agent.terminal import width, wrap
+from fleet.scripted_agent.terminal import Keys, width, wrap
 
 ROOT = Path(__file__).parents[2]
 BACKENDS = {"plain": "scripted", "tui": "scripted-tui"}
@@ -75,7 +74,7 @@ def test_without_a_gap_enter_is_always_enter_on_its_own():
 
 
 def script(text, path="s.toml"):
-    return parse(text, path, OPTIONS)
+    return parse(text, path)
 
 
 def test_every_example_in_the_table_is_a_valid_step():
@@ -142,12 +141,12 @@ def test_slots_are_filled_where_known_and_nested_steps_wait():
 
 
 def test_a_message_may_carry_steps():
-    assert directives("please", OPTIONS) is None
-    assert directives('now %%{"exit": 3}%% ok', OPTIONS) == [{"exit": 3}]
-    assert directives('%%[{"say": "a"}, {"die": "KILL"}]%%', OPTIONS) == [{"say": "a"}, {"die": "KILL"}]
+    assert directives("please") is None
+    assert directives('now %%{"exit": 3}%% ok') == [{"exit": 3}]
+    assert directives('%%[{"say": "a"}, {"die": "KILL"}]%%') == [{"say": "a"}, {"die": "KILL"}]
     for bad in ("%%{%%", '%%{"nope": 1}%%', "%%5%%"):
         with pytest.raises(ScriptError):
-            directives(bad, OPTIONS)
+            directives(bad)
 
 
 def test_flags_are_those_of_an_agent_cli_and_others_are_refused():
@@ -169,13 +168,13 @@ def test_a_script_is_found_from_below(tmp_path, monkeypatch):
     assert find_script("scripts/a.toml") == str(tmp_path / "scripts" / "a.toml")
     assert find_script("none.toml") == "none.toml"
     with pytest.raises(ScriptError, match="set AO_SCRIPT"):
-        load("none.toml", OPTIONS)
+        load("none.toml")
 
 
 def test_a_broken_script_ends_the_program_with_code_2_and_a_sentence(tmp_path):
     (tmp_path / "s.toml").write_text("steps = [{ wrk = 1 }]")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", ROOT / "fleet/scripted_agent/program.py",
+        [sys.executable, "-I", "-S", ROOT / "fleet/scripted_agent/__main__.py",
          "--script", tmp_path / "s.toml"],
         capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
@@ -184,14 +183,8 @@ def test_a_broken_script_ends_the_program_with_code_2_and_a_sentence(tmp_path):
     assert 'did you mean "work"' in done.stderr
 
 
-def test_the_document_is_what_the_table_says():
-    assert (ROOT / "docs/scripted.md").read_text() == reference() + "\n"
-
-
 def test_every_script_in_the_document_is_valid():
-    found = re.findall(
-        r"```toml\n(.*?)```", (ROOT / "fleet/scripted_agent/scripted.md").read_text(), re.DOTALL
-    )
+    found = re.findall(r"```toml\n(.*?)```", (ROOT / "tools/scripted.md").read_text(), re.DOTALL)
     scripts = [text for text in found if "[[agent]]" not in text]
     assert len(scripts) == 1
     assert script(scripts[0]).on
@@ -199,7 +192,7 @@ def test_every_script_in_the_document_is_valid():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/fixtures/scripts").iterdir()), ids=lambda p: p.name)
 def test_the_scripts_used_by_tests_are_valid(path):
-    assert load(str(path), OPTIONS).path
+    assert load(str(path)).path
 
 
 # Faces
@@ -349,8 +342,8 @@ def test_a_reset_is_never_named_too_early():
 
 def test_once_is_once_across_processes(tmp_path):
     for expected in (True, False, False):
-        assert outside.first_time(str(tmp_path), "a/b", {}) is expected
-    assert outside.first_time(str(tmp_path), "other", {})
+        assert outside.first_time(str(tmp_path), "a/b") is expected
+    assert outside.first_time(str(tmp_path), "other")
 
 
 def test_a_usage_record_looks_like_the_real_one(tmp_path, monkeypatch):

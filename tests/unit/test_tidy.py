@@ -21,8 +21,13 @@ TREES = {
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-# Called by a library, by the beginning of their names and where they stand.
-HOOKS = {"on_": "fleet/extras/top/", "action_": "fleet/extras/top/", "render_line": "fleet/extras/top/"}
+# Called by a library, or put into a table by a decorator: how their names begin, and where they stand.
+HOOKS = {
+    "on_": "fleet/extras/top/",
+    "action_": "fleet/extras/top/",
+    "render_line": "fleet/extras/top/",
+    "do_": "fleet/scripted_agent/actions.py",
+}
 
 # Read by people and by tests: which capture proves a pattern, and of which release it is; a column of the
 # table of verbs and states; a field of the rows, which are written whole into view.json and read there.
