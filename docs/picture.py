@@ -33,9 +33,11 @@ async def draw(config: str) -> str:
     """The picture, as soon as the moment has come."""
     from fleet import config as configs
     from fleet.extras.top.app import Top
-    from fleet.verbs.top import RealFloor
+    from fleet.host.clock import RealClock
+    from fleet.verbs.top import RealFleet
 
-    app = Top(RealFloor(configs.load(config)), tour=True)
+    clock = RealClock()
+    app = Top(RealFleet(configs.load(config), clock), clock.wall, tour=True)
     async with app.run_test(size=SIZE) as pilot:
         while not right_moment(app):
             await pilot.pause(0.05)
@@ -52,8 +54,9 @@ def self_contained(svg: str) -> str:
 def main() -> None:
     """Bring the demo up, draw, clean up."""
     from fleet.extras.demo import touring
+    from fleet.host.clock import RealClock
 
-    with touring(print, keep=False) as tour:
+    with touring(print, RealClock(), keep=False) as tour:
         tour.prefix = "calc-"
         tour.set_out()
         why = tour.up()

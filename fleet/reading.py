@@ -51,8 +51,17 @@ def read(path: str, cap: int, offset: int = 0) -> bytes:
         return os.pread(fd, cap, offset)
 
 
+def mark_of(path: str) -> object:
+    """A value that is another one when the file is; None when there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 # --------------------------------------------------------------------------------------------------
-# Reading a file that somebody else is still writing.
+# Reading a file that another program is still writing.
 # A Tail remembers a file by identity (device, inode), how far whole lines were read, and the last bytes
 # before that point. So a sweep over files with nothing new costs one stat each; a renamed file goes on
 # where it was; a file that was truncated, rewritten or replaced is noticed, also when it has grown past

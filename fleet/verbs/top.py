@@ -9,22 +9,30 @@ Example: agents.py top
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fleet import engine
+from fleet import config, engine
+from fleet.core.model import Fleet
+from fleet.host.disk import RealDisk
 from fleet.host.tmux.server import server_of
 from fleet.ports import Clock, Unavailable
-from fleet.tokens.places import conversations
+from fleet.reading import mark_of
+from fleet.store.documents import Store, StoreError
+from fleet.store.eventlog import Bookmark, end_of, read_on
+from fleet.supervisor.declaration import attend
+from fleet.tokens.books import PhaseMeter
+from fleet.tokens.meter import Meter
+from fleet.tokens.places import conversations, wanted_of
+from fleet.tokens.price import PriceBook
+from fleet.tokens.tokenlog import TokenLog
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.last_view import gather
-
-if TYPE_CHECKING:
-    from fleet.core.model import Fleet
 
 GROUP = "look"
 
@@ -44,30 +52,39 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("top needs a terminal: stdin or stdout is not one", hint="agents.py status")
     from fleet.extras.top.app import Top
 
-    Top(RealFloor(fleet, io.clock), io.clock.wall, tour=args.tour).run()
+    Top(RealFleet(fleet, io.clock), io.clock.wall, tour=args.tour).run()
     return 0
 
 
-class RealFloor:
-    """This machine's fleet. Follows edits of the file; one that is not right yet changes nothing."""
+class RealFleet:
+    """The fleet on this machine. Follows edits of the file; one that is not right yet changes nothing."""
 
     def __init__(self, fleet: Fleet, clock: Clock) -> None:
-        from fleet.extras.top.facts import Feed
-
         self.fleet = fleet
         self._clock = clock
-        self._source = Feed(fleet, clock.wall)
         self._server = server_of(fleet)
+        self._config = mark_of(fleet.config_path)
+        self._place: Bookmark | None = None  # how far the events were read
+        self._meter = Meter()
 
     def facts(self) -> Mapping[str, Any]:
-        self.fleet = self._source.fresh()
+        mark = mark_of(self.fleet.config_path)
+        if mark != self._config:
+            self._config = mark
+            with contextlib.suppress(config.ConfigError, OSError):
+                self.fleet = attend(self.fleet.config_path).fleet
         return gather(self.fleet, self._clock)
 
     def phases(self) -> Sequence[str]:
         return [phase.id for phase in self.fleet.loop.phases] if self.fleet.loop else []
 
     def events(self) -> Sequence[Mapping[str, Any]]:
-        return self._source.events(FIRST)
+        path = os.path.join(self.fleet.log_dir, "events.jsonl")
+        if self._place is None:
+            found, self._place = read_on(path, Bookmark(end_of(path).inode))
+            return found[-FIRST:]
+        found, self._place = read_on(path, self._place)
+        return found
 
     def screen(self, session: str) -> str:
         try:
@@ -76,7 +93,18 @@ class RealFloor:
             return str(fault)
 
     def used(self) -> Mapping[str, tuple[int, float | None]]:
-        return self._source.used(conversations(self.fleet))
+        """What is on record, and the phase under way."""
+        fleet = self.fleet
+        if not fleet.watchdog.log_tokens:
+            return {}
+        log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
+        store = Store(RealDisk(), os.path.join(fleet.log_dir, "state"), self._clock.wall, repair=False)
+        records = list(log.records())
+        with contextlib.suppress(OSError, StoreError):
+            meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False), meter=self._meter)
+            live = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), self._clock.wall())
+            records += [live] if live else []
+        return summed(records)
 
     def run(self, *words: str, text: str = "") -> tuple[int, str]:
         try:
@@ -91,12 +119,25 @@ class RealFloor:
             )
         except subprocess.TimeoutExpired:
             return 1, f"{words[0]} did not end within {VERB_S:.0f} s"
-        return done.returncode, (
-            done.stdout or done.stderr
-        ) if not done.returncode else done.stdout + done.stderr
+        if done.returncode:
+            return done.returncode, done.stdout + done.stderr
+        return 0, done.stdout or done.stderr
 
     def attach(self, name: str) -> int:
         return subprocess.call(self._argv("attach", name))
 
     def _argv(self, *words: str) -> list[str]:
         return engine.command(*words, "--config", self.fleet.config_path)
+
+
+def summed(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, float | None]]:
+    """By agent; money is unknown as soon as a part of it is."""
+    found: dict[str, tuple[int, float | None]] = {}
+    for record in records:
+        for name, column in (record.get("agents") or {}).items():
+            if isinstance(column, dict):
+                tokens, cost = found.get(name, (0, 0.0))
+                more = column.get("cost")
+                whole = None if cost is None or more is None else cost + float(more)
+                found[name] = (tokens + int(column.get("total") or 0), whole)
+    return found

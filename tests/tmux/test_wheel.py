@@ -157,7 +157,7 @@ def test_pip_brings_the_libraries_and_an_sdist_is_as_good_as_a_checkout(installe
     subprocess.run([str(w) for w in made], check=True, capture_output=True, env=env)
     assert listing(copy) == before
     sdist = next((tmp_path / "dist").glob("agent_fleet-*.tar.gz"))
-    pip(installed.python, "install", "--quiet", f"{sdist}[floor]")
+    pip(installed.python, "install", "--quiet", f"{sdist}[top]")
     assert "libraries: importable" in installed.run("agents", "doctor")
     assert "0 failed" in installed.run("agents", "selftest")
     installed.run("agents", "init", "p")

@@ -32,10 +32,7 @@ MAY_IMPORT = {
         "text", "times", "core", "ports", "config", "backends", "store", "host", "tokens", "reading",
         "engine",
     },
-    "extras": {
-        "text", "times", "core", "ports", "config", "store", "host", "supervisor.declaration", "tokens",
-        "reading", "engine",
-    },
+    "extras": {"text", "core", "ports", "config", "store", "host", "reading", "engine"},
     "verbs": {
         "text", "times", "core", "ports", "config", "backends", "store", "host", "supervisor", "tokens",
         "reading", "engine", "umask", "bootstrap",

@@ -82,7 +82,7 @@ def test_an_installed_engine_builds_nothing_and_names_the_command_that_adds_a_li
     pip = f"{sys.executable} -m pip install"
     agents("init", "new")
     config = ("--config", "new/agents.toml")
-    assert f"{pip} 'agent-fleet[floor]'" in agents("top", *config, code=1)
+    assert f"{pip} 'agent-fleet[top]'" in agents("top", *config, code=1)
     assert f"{pip} agent-fleet\n" in agents("validate", "--resolved", *config, code=1)
     subprocess.run(["git", "init", "-q", tmp_path / "new" / "work" / "builder"], check=True)
     told = agents("doctor", *config)  # of the libraries, and of the repositories that GitPython looks into

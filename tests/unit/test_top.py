@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from fleet.extras.top.app import KEYS, Top
-from fleet.extras.top.dialogs import Ask, Page, Sure
+from fleet.extras.top.widgets import Ask, Page, Sure
 
 SNAPSHOTS = Path(__file__).parents[1] / "fixtures" / "top"
 NOW = 1_784_100_000.0
@@ -37,7 +37,7 @@ def event(kind, agent="", reason="", at=0.0, **facts):
     return {"type": kind, "agent": agent, "reason": reason, "ts": NOW + at, "facts": facts}
 
 
-class SimFloor:
+class SimFleet:
     """A fleet that says what it is told to, and remembers what was asked of it."""
 
     def __init__(self, *rows, loop=None, problems=(), ids=(), screen="", events=(), used=None):
@@ -83,11 +83,11 @@ class SimFloor:
         return [call[1:] for call in self.calls if call[0] == "run"]
 
 
-def drive(floor, script, size=(100, 30), **more):
+def drive(fleet, script, size=(100, 30), **more):
     """Run the view headless and let `script(app, pilot)` use it."""
 
     async def whole():
-        app = Top(floor, lambda: NOW, **more)
+        app = Top(fleet, lambda: NOW, **more)
         async with app.run_test(size=size, notifications=True) as pilot:
             await seen(app, pilot)
             return await script(app, pilot)
@@ -131,7 +131,7 @@ def _utc(monkeypatch):
     time.tzset()
 
 
-STORY = SimFloor(
+STORY = SimFleet(
     row("builder", reason="tool: Bash(make test)", messages=1),
     row("adversary", "IDLE", reason="idle for 12 s of 300", since=NOW - 12),
     row("keeper", "ASKING", reason="it asks (trust): attach and answer it", since=NOW - 4000, phase=""),
@@ -156,7 +156,7 @@ SHOWN = "[red]a[/red] [/] <b>&lt; abc [@click=app.quit]x"
 
 
 def hostile():
-    return SimFloor(
+    return SimFleet(
         row(HOSTILE, reason=HOSTILE, model=HOSTILE, phase=HOSTILE, session="p-x"),
         row("[bold]b", "FATAL", "FATAL", reason=HOSTILE),
         loop={"index": 0, "id": HOSTILE, "total": 1, "complete": False, "held": HOSTILE, "state": ""},
@@ -168,7 +168,7 @@ def hostile():
 
 
 def many(number=200):
-    return SimFloor(*(row(f"agent-{n:03d}", reason=f"step {n}") for n in range(number)))
+    return SimFleet(*(row(f"agent-{n:03d}", reason=f"step {n}") for n in range(number)))
 
 
 PICTURES = {
@@ -178,17 +178,17 @@ PICTURES = {
     "tour": (lambda: STORY, (100, 30), {"tour": True}),
     "hostile": (hostile, (120, 30), {}),
     "many": (many, (80, 24), {}),
-    "empty": (SimFloor, (80, 24), {}),
+    "empty": (SimFleet, (80, 24), {}),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_it_looks_as_it_did_when_somebody_looked(name):
     make, size, more = PICTURES[name]
-    floor = make()
-    before = list(floor.fresh)
-    picture = "\n".join(line.rstrip() for line in drive(floor, dumped, size, **more).splitlines()) + "\n"
-    floor.fresh = before
+    fleet = make()
+    before = list(fleet.fresh)
+    picture = "\n".join(line.rstrip() for line in drive(fleet, dumped, size, **more).splitlines()) + "\n"
+    fleet.fresh = before
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("AO_SNAPSHOTS") == "write":
         path.write_text(picture, encoding="utf-8")
@@ -216,26 +216,26 @@ ACTS = {
 
 
 def test_every_key_runs_its_verb_on_the_chosen_one_and_dangerous_ones_ask_first():
-    floor = SimFloor(row("a"), row("b"), row("c", "FROZEN"))
+    fleet = SimFleet(row("a"), row("b"), row("c", "FROZEN"))
     found = {}
 
     async def script(app, pilot):
         for name, (presses, _) in ACTS.items():
-            floor.calls.clear()
+            fleet.calls.clear()
             for key in ("home", *presses):
                 await pilot.press(key)
             await seen(app, pilot)
-            found[name] = floor.verbs()
+            found[name] = fleet.verbs()
             if isinstance(app.screen, Page):
                 await pilot.press("escape")
 
-    drive(floor, script)
+    drive(fleet, script)
     assert found == {name: verbs for name, (_, verbs) in ACTS.items()}
 
 
 def test_dialogs_pages_and_toasts_show_text_as_text():
-    floor = SimFloor(row("[bold]a"))
-    floor.answer = (0, f"first\n{HOSTILE}")
+    fleet = SimFleet(row("[bold]a"))
+    fleet.answer = (0, f"first\n{HOSTILE}")
 
     async def script(app, pilot):
         shown = []
@@ -245,13 +245,13 @@ def test_dialogs_pages_and_toasts_show_text_as_text():
             assert isinstance(app.screen, kind)
             shown.append(dump(app))
             await pilot.press("escape")
-        floor.answer = (1, HOSTILE)
+        fleet.answer = (1, HOSTILE)
         await pilot.press("p")
         await seen(app, pilot)
         shown.append(dump(app))
         return shown
 
-    sure, ask, page, toast = drive(floor, script, (100, 40))
+    sure, ask, page, toast = drive(fleet, script, (100, 40))
     assert "Restart [bold]a?" in sure
     assert "to [bold]a" in ask
     assert "explain: [bold]a" in page
@@ -261,7 +261,7 @@ def test_dialogs_pages_and_toasts_show_text_as_text():
 
 
 def test_the_filter_narrows_while_it_is_typed_and_escape_takes_it_back():
-    floor = SimFloor(row("apple"), row("pear"), row("plum", "IDLE"))
+    fleet = SimFleet(row("apple"), row("pear"), row("plum", "IDLE"))
 
     async def script(app, pilot):
         shown = []
@@ -273,12 +273,12 @@ def test_the_filter_narrows_while_it_is_typed_and_escape_takes_it_back():
         await seen(app, pilot)
         return shown
 
-    assert drive(floor, script) == [["pear"], ["pear"], ["apple", "pear", "plum"]]
-    assert floor.verbs() == [("pause", "plum")]
+    assert drive(fleet, script) == [["pear"], ["pear"], ["apple", "pear", "plum"]]
+    assert fleet.verbs() == [("pause", "plum")]
 
 
 def test_attach_hands_the_terminal_over_and_comes_back():
-    floor = SimFloor(row("a"))
+    fleet = SimFleet(row("a"))
 
     async def script(app, pilot):
         await pilot.press("enter")
@@ -289,21 +289,21 @@ def test_attach_hands_the_terminal_over_and_comes_back():
         await seen(app, pilot)
         return refused
 
-    assert "agents.py attach a" in drive(floor, script)
-    assert ("attach", "a") in floor.calls
+    assert "agents.py attach a" in drive(fleet, script)
+    assert ("attach", "a") in fleet.calls
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 def test_leaving_is_one_key_and_runs_no_verb(key):
-    floor = SimFloor(row("a"))
+    fleet = SimFleet(row("a"))
 
     async def script(app, pilot):
         await pilot.press(key)
         await pilot.pause()
         return app._exit
 
-    assert drive(floor, script)
-    assert floor.verbs() == []
+    assert drive(fleet, script)
+    assert fleet.verbs() == []
 
 
 def test_help_names_every_key():
@@ -312,7 +312,7 @@ def test_help_names_every_key():
         await pilot.pause()
         return dump(app)
 
-    shown = drive(SimFloor(row("a")), script)
+    shown = drive(SimFleet(row("a")), script)
     assert all(text[:30] in shown for _, _, _, text in KEYS)
 
 
@@ -320,19 +320,19 @@ def test_help_names_every_key():
 
 
 def test_two_hundred_agents_cost_what_changed():
-    floor = many()
+    fleet = many()
 
     async def script(app, pilot):
         first = app.roster.drawn
-        floor.calls.clear()
-        floor.rows[3] = row("agent-003", "IDLE")
+        fleet.calls.clear()
+        fleet.rows[3] = row("agent-003", "IDLE")
         await seen(app, pilot)
         one = app.roster.drawn - first
-        floor.rows[150] = row("agent-150", "IDLE")  # far below what is shown
+        fleet.rows[150] = row("agent-150", "IDLE")  # far below what is shown
         await seen(app, pilot)
-        return first, one, app.roster.drawn - first - one, [call[0] for call in floor.calls]
+        return first, one, app.roster.drawn - first - one, [call[0] for call in fleet.calls]
 
-    first, one, hidden, calls = drive(floor, script, (100, 60))
+    first, one, hidden, calls = drive(fleet, script, (100, 60))
     assert first < 200, "only what is on the screen is drawn"
     assert one <= 2
     assert hidden <= 1
@@ -342,35 +342,35 @@ def test_two_hundred_agents_cost_what_changed():
 
 
 def test_trouble_rises_to_the_top_and_the_choice_stays_with_its_agent():
-    floor = many(20)
+    fleet = many(20)
 
     async def script(app, pilot):
         await pilot.press("down", "down")
-        floor.rows[19] = row("agent-019", "FATAL", "FATAL")
-        floor.rows[18] = row("agent-018", "WEDGED")
+        fleet.rows[19] = row("agent-019", "FATAL", "FATAL")
+        fleet.rows[18] = row("agent-018", "WEDGED")
         await seen(app, pilot)
         await pilot.press("p")
         await seen(app, pilot)
         return [line.strip(" ▌").split()[0] for line in dump(app).splitlines() if " agent-0" in f" {line}"]
 
-    names = drive(floor, script, (80, 60))
+    names = drive(fleet, script, (80, 60))
     assert names[:3] == ["agent-019", "agent-018", "agent-000"]
-    assert floor.verbs() == [("pause", "agent-002")]
+    assert fleet.verbs() == [("pause", "agent-002")]
 
 
 def test_an_agent_that_leaves_the_file_leaves_the_screen():
-    floor = many(3)
+    fleet = many(3)
 
     async def script(app, pilot):
         await pilot.press("end")
-        del floor.rows[2]
+        del fleet.rows[2]
         await seen(app, pilot)
         await pilot.press("p")
         await seen(app, pilot)
         return dump(app)
 
-    assert "agent-002" not in drive(floor, script)
-    assert floor.verbs() == [("pause", "agent-001")]
+    assert "agent-002" not in drive(fleet, script)
+    assert fleet.verbs() == [("pause", "agent-001")]
 
 
 def test_every_size_can_be_drawn_and_a_resize_redraws():
@@ -380,15 +380,15 @@ def test_every_size_can_be_drawn_and_a_resize_redraws():
             await seen(app, pilot)
         return dump(app)
 
-    floor = hostile()
-    assert SHOWN[:20] in drive(floor, script)
+    fleet = hostile()
+    assert SHOWN[:20] in drive(fleet, script)
 
 
 def test_a_look_that_fails_is_said_and_the_next_one_works():
-    floor = SimFloor(row("a"))
+    fleet = SimFleet(row("a"))
 
     async def script(app, pilot):
-        floor.fault = OSError("the disk [red]is gone")
+        fleet.fault = OSError("the disk [red]is gone")
         app.look()
         for _ in range(500):
             if "OSError: the disk [red]is gone" in dump(app):
@@ -396,11 +396,11 @@ def test_a_look_that_fails_is_said_and_the_next_one_works():
             await pilot.pause(0.01)
         else:
             raise AssertionError(dump(app))
-        floor.fault = None
+        fleet.fault = None
         await seen(app, pilot)
         return True
 
-    assert drive(floor, script)
+    assert drive(fleet, script)
 
 
 def test_without_colour_signs_and_words_remain(monkeypatch):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fleet.core.words import Detail, State
 from fleet.extras.captions import STORY, caption
 from fleet.extras.top import cells
-from fleet.extras.top.ansi import safe, screen_text
-from fleet.extras.top.facts import summed
+from fleet.extras.top.widgets import safe, screen_text
+from fleet.verbs.top import summed
 from tests.unit.test_top import NOW, row
 
 AGES = [(-5, "0s"), (59, "59s"), (60, "1m"), (3599, "59m"), (3600, "1h00"), (35_999, "9h59"), (36_000, "10h"),

@@ -19,6 +19,7 @@ from fleet.extras.notify.notifier import Look, Notifier, drift_of
 from fleet.extras.notify.targets import Dispatch, deliver, end_children
 from fleet.host.disk import RealDisk
 from fleet.ports import Clock
+from fleet.reading import mark_of
 from fleet.store.documents import Store
 from fleet.store.eventlog import Events
 from fleet.store.locks import alone, pulse, read_view, wants
@@ -62,7 +63,7 @@ class _Runner:
         self.notifier = notifier(fleet, clock)
         self.stop = False
         self._parent = os.getppid()
-        self._config: object = _mark(fleet.config_path)
+        self._config: object = mark_of(fleet.config_path)
         self._view: object = None
         self._quiet_since: float | None = None  # when the heartbeat was first found too old (monotonic)
 
@@ -105,7 +106,7 @@ class _Runner:
     def _reload(self) -> None:
         """Follow edits of the file; one that is not right yet changes nothing."""
         path = self.notifier.fleet.config_path
-        mark = _mark(path)
+        mark = mark_of(path)
         if mark != self._config:
             self._config = mark
             with contextlib.suppress(config.ConfigError, OSError):
@@ -118,7 +119,7 @@ class _Runner:
     def _looks(self, patience: float) -> list[Look]:
         looks = [self._stale(patience)]
         path = os.path.join(self.state_dir, "view.json")
-        mark = _mark(path)
+        mark = mark_of(path)
         if mark is not None and mark != self._view:
             self._view = mark
             looks.append(drift_of(read_view(self.state_dir) or {}, self._clock.wall()))
@@ -152,11 +153,3 @@ def standing_still(fleet: Fleet, state_dir: str, clock: Clock) -> str:
     if dog.state is WatchdogState.RUNNING:
         return ""
     return f"the watchdog has not ticked for {dog.age:.0f} s: `agents.py ensure` replaces it"
-
-
-def _mark(path: str) -> object:
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

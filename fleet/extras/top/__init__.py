@@ -1,1 +1,1 @@
-"""The whole fleet on one screen. `cells` says what is shown, `app` draws it; neither decides anything."""
+"""The whole fleet on one screen: `cells` says what is shown, `widgets` draw it, `app` looks and acts."""

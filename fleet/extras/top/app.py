@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from rich.text import Text
 from textual import work
@@ -20,14 +20,12 @@ from fleet import engine
 from fleet.core.words import EventType
 from fleet.extras.captions import caption
 from fleet.extras.top import cells as show
-from fleet.extras.top.ansi import screen_text
 from fleet.extras.top.cells import Cell
-from fleet.extras.top.dialogs import Ask, Page, Sure
-from fleet.extras.top.floor import Floor, Record, Used
-from fleet.extras.top.roster import Roster
-from fleet.extras.top.style import CSS, STYLES
+from fleet.extras.top.widgets import CSS, Ask, Page, Roster, Sure, fitted, painted, screen_text
 
 W = TypeVar("W", bound=Widget)
+Record = Mapping[str, Any]
+Used = Mapping[str, tuple[int, float | None]]  # by agent: tokens and US dollars
 
 LOOK_S = 1.0
 USED_S = 15.0  # reading transcripts is not free
@@ -53,6 +51,34 @@ KEYS = (
 NAMES = {"enter": "⏎", "slash": "/", "question_mark": "?"}
 
 
+class LiveFleet(Protocol):
+    """What the view needs of a fleet: facts to show, and verbs to act with. `verbs/top.py` has the real one.
+
+    All of it may be slow and is called from a thread; `attach` has the terminal for itself.
+    """
+
+    def facts(self) -> Mapping[str, Any]:
+        """The document that `status --json` prints."""
+
+    def phases(self) -> Sequence[str]:
+        """The ids of the loop's phases."""
+
+    def events(self) -> Sequence[Record]:
+        """Events since the last call; at first the newest ones there are."""
+
+    def screen(self, session: str) -> str:
+        """What the session's terminal shows now, colours included; empty when it is not there."""
+
+    def used(self) -> Used:
+        """Tokens and money so far."""
+
+    def run(self, *words: str, text: str = "") -> tuple[int, str]:
+        """Run a verb; its exit code and what it said."""
+
+    def attach(self, name: str) -> int:
+        """Hand the terminal over until the person detaches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Glance:
     """Everything one look found."""
@@ -65,7 +91,7 @@ class Glance:
 
 
 class Top(App[int]):
-    """The floor of one fleet."""
+    """The view of one fleet."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = CSS
@@ -74,9 +100,9 @@ class Top(App[int]):
         Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, floor: Floor, clock: Callable[[], float], *, tour: bool = False) -> None:
+    def __init__(self, fleet: LiveFleet, clock: Callable[[], float], *, tour: bool = False) -> None:
         super().__init__()
-        self.floor = floor
+        self.fleet = fleet
         self.tour = tour
         self.clock = clock
         self.needle = ""
@@ -138,14 +164,14 @@ class Top(App[int]):
     @work(thread=True, group="look")
     def _look(self) -> None:
         try:
-            facts = self.floor.facts()
+            facts = self.fleet.facts()
             session = self._session(facts)
             found = Glance(
                 facts,
-                self.floor.phases(),
-                self.floor.events(),
+                self.fleet.phases(),
+                self.fleet.events(),
                 session,
-                self.floor.screen(session) if session else "",
+                self.fleet.screen(session) if session else "",
             )
         except Exception as fault:
             said = f"{type(fault).__name__}: {fault}"
@@ -163,7 +189,7 @@ class Top(App[int]):
     @work(thread=True, group="count")
     def count(self) -> None:
         """Tokens and money, less often."""
-        used = self.floor.used()
+        used = self.fleet.used()
         self._back(lambda: setattr(self, "used", used))
 
     def _session(self, facts: Mapping[str, Any]) -> str:
@@ -198,8 +224,8 @@ class Top(App[int]):
         members = [*facts["agents"], *facts["services"]]
         rows = show.ordered(members, self.needle)
         columns = show.fitting(width - 1, members, self.used)
-        titles = {c.title: Cell(c.title.upper(), "soft") for _, c in columns}
-        self._put("#columns", [Cell(" "), *_row(titles, columns)])
+        titles = [fitted(c.title.upper(), size, right=c.right) for size, c in columns]
+        self._put("#columns", [Cell(" " + (" " * show.GAP).join(titles), "soft")])
         self.roster.show([(r["name"], show.cells(r, now, self.used)) for r in rows], columns)
         self._draw_pane(look, members)
         self._draw_stream()
@@ -268,7 +294,7 @@ class Top(App[int]):
             return
         try:
             with self.suspend():
-                code = self.floor.attach(name)
+                code = self.fleet.attach(name)
         except SuspendNotSupported:
             self._tell(f"this terminal cannot be handed over: run agents.py attach {name}", bad=True)
             return
@@ -368,7 +394,7 @@ class Top(App[int]):
         """Run a verb and show what it said."""
         if not self.roster.selected:
             return
-        code, said = self.floor.run(*words, text=text)
+        code, said = self.fleet.run(*words, text=text)
         if page and not code:
             self._back(lambda: self.push_screen(Page(f"{page}: {show.words(words[-1])}", said)))
         else:
@@ -378,23 +404,6 @@ class Top(App[int]):
     def _tell(self, text: str, *, bad: bool = False) -> None:
         lines = [show.words(line) for line in text.strip().splitlines()[-4:]]
         self.notify("\n".join(lines), severity="error" if bad else "information", markup=False)
-
-
-def painted(said: Sequence[Cell]) -> Text:
-    """Cells as one text; what they hold is never read as markup."""
-    text = Text(no_wrap=True, overflow="ellipsis", end="")
-    for cell in said:
-        text.append(cell.text, STYLES[cell.style])
-    return text
-
-
-def _row(cells: Mapping[str, Cell], columns: Sequence[tuple[int, show.Column]]) -> list[Cell]:
-    return [
-        Cell(
-            (f"{cells[c.title].text:>{size}}" if c.right else f"{cells[c.title].text:<{size}}") + "  ", "soft"
-        )
-        for size, c in columns
-    ]
 
 
 def _breadth(key: tuple[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""What the floor shows, as plain words and the names of styles. Pure: documents and a clock in, cells out.
+"""What the view shows, as plain words and the names of styles. Pure: documents and a clock in, cells out.
 
 Nothing here is markup. A text from outside goes through `words` once and is then only ever drawn.
 """
