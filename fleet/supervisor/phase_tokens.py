@@ -13,7 +13,7 @@ from fleet.store.position import PhaseBook
 from fleet.supervisor.world import World
 from fleet.times.moment import LONG_AGO, Steady, Wall
 from fleet.tokens.books import PhaseMeter
-from fleet.tokens.places import conversations, wanted_of
+from fleet.tokens.files import conversations, wanted_of
 from fleet.tokens.price import PriceBook
 from fleet.tokens.tokenlog import Record, TokenLog
 
@@ -40,7 +40,7 @@ class Bookkeeper:
         if phase == self._phase and steady - self._noted < EVERY_S:
             return []
         if self._meter is None:
-            log = TokenLog(f"{fleet.log_dir}/token-log.jsonl", self._world.disk)
+            log = TokenLog(fleet.log_dir, self._world.disk)
             self._meter = PhaseMeter(self._house.store, log, PriceBook(fleet.prices, library=False))
         self._phase, self._noted = phase, steady
         wanted = wanted_of(fleet, self._world.host.environ, conversations(fleet, self._world.disk.read))

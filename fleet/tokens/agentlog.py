@@ -24,13 +24,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleet import engine
-from fleet.backends.readers import formats
+from fleet.backends.entries import Entry
+from fleet.backends.readers import Wanted, formats
+from fleet.text import render as columns
 from fleet.text import secret_values
-from fleet.tokens.places import sniff
+from fleet.times import when
+from fleet.tokens.files import conversations, rows_of, sniff, wanted_of
+from fleet.tokens.follow import CleanLogs, Follower, file_entries
+from fleet.tokens.render import Manner, Renderer, page
+from fleet.tokens.totals import jobs_for, own_places, totals_of
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
-    from fleet.tokens.render import Manner
 
 POLL_S = 0.5
 BACK = 1 << 18  # how much of what is already there `follow` shows first
@@ -136,9 +141,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _render(args: argparse.Namespace) -> int:
-    from fleet.tokens.follow import file_entries
-    from fleet.tokens.render import Renderer, page
-
     kind = _kind(args.file)
     renderer = Renderer(_view(args))
     try:
@@ -159,18 +161,11 @@ def _render(args: argparse.Namespace) -> int:
 
 def _facts(path: str, kind: str) -> list[tuple[str, str]]:
     """What a transcript took, for the head of its page."""
-    from fleet.tokens.totals import summary
-
-    used = summary([(path, kind)], 1, None)
-    names = {
-        "input": "in",
-        "output": "out",
-        "cache_write": "written to cache",
-        "cache_read": "read from cache",
-    }
-    sizes = {"tokens": sum(used["total"].values()), **{names[key]: n for key, n in used["total"].items()}}
-    facts = [("messages", f"{used['messages']:,}"), *((name, f"{size:,}") for name, size in sizes.items())]
-    models = list(used["by_model"])
+    used = totals_of([(path, kind)], 1)
+    names = ("in", "out", "written to cache", "read from cache")
+    sizes = {"tokens": used.total.total, **dict(zip(names, used.total.as_dict().values(), strict=True))}
+    facts = [("messages", f"{used.messages:,}"), *((name, f"{size:,}") for name, size in sizes.items())]
+    models = list(used.models)
     return [*facts, ("model", models[0]) if len(models) == 1 else ("models", str(len(models)))]
 
 
@@ -190,8 +185,6 @@ def _kind(path: str) -> str:
 
 
 def _view(args: argparse.Namespace, *, colour: bool | None = None) -> Manner:
-    from fleet.tokens.render import Manner
-
     try:
         pattern = re.compile(args.grep) if args.grep else None
     except re.error as fault:
@@ -204,8 +197,6 @@ def _view(args: argparse.Namespace, *, colour: bool | None = None) -> Manner:
 
 def parse_since(text: str, now: float) -> float:
     """A moment as a person writes it, as seconds since the epoch."""
-    from fleet.times import when
-
     try:
         return when.instant(text, when.Asked.SINCE, now=now)
     except when.Unreadable as fault:
@@ -227,17 +218,11 @@ def _fleet(args: argparse.Namespace) -> Fleet:
         raise CannotShow("\n".join(error.lines()), 2) from None
 
 
-def _wanted(fleet: Fleet) -> tuple[Any, ...]:
-    from fleet.tokens.places import conversations, wanted_of
-
+def _wanted(fleet: Fleet) -> tuple[Wanted, ...]:
     return wanted_of(fleet, os.environ, conversations(fleet))
 
 
 def _follow(args: argparse.Namespace) -> int:
-    from fleet.backends.entries import Entry
-    from fleet.tokens.follow import Follower
-    from fleet.tokens.render import Renderer
-
     fleet = _fleet(args)
     if fleet.agent(args.name) is None:
         names = ", ".join(agent.name for agent in fleet.agents)
@@ -258,7 +243,7 @@ def _follow(args: argparse.Namespace) -> int:
 
 
 def _reader_left() -> bool:
-    """Whether nobody reads any more: a follower with nothing to say must not outlive its pipe."""
+    """Whether the reader of stdout is gone: a follower with nothing to say must not outlive its pipe."""
     watch = select.poll()
     try:
         watch.register(sys.stdout.fileno(), 0)
@@ -268,8 +253,6 @@ def _reader_left() -> bool:
 
 
 def _follow_all(args: argparse.Namespace) -> int:
-    from fleet.tokens.cleanlogs import CleanLogs
-
     fleet = _fleet(args)
     logs = CleanLogs(os.path.join(fleet.log_dir, "clean"), _view(args, colour=False))
     while True:
@@ -289,31 +272,28 @@ def _reload(args: argparse.Namespace, fleet: Fleet) -> Fleet:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from fleet.tokens.finder import rows_of
-
-    rows = list(rows_of(_wanted(_fleet(args))))
+    rows = rows_of(_wanted(_fleet(args)))
     if args.json:
         _print_json(rows)
         return 0
-    if rows:
-        print(f"{'agent':<16} {'cli':<9} {'last written':<16}  {'bytes':>13}  path")
-    for row in rows:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["modified"]))
-        print(f"{row['agent']:<16} {row['kind']:<9} {when}  {row['size']:>13,}  {row['path']}")
     if not rows:
         print("no transcript of any agent was found", file=sys.stderr)
+        return 0
+    cells = []
+    for row in rows:
+        written = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["modified"]))
+        cells.append((row["agent"], row["kind"], written, f"{row['size']:>13,}", row["path"]))
+    for line in columns(("agent", "cli", "last written", f"{'bytes':>13}", "path"), cells):
+        print(line)
     return 0
 
 
 def _usage(args: argparse.Namespace) -> int:
-    from fleet.tokens.totals import jobs_for, own_places, remarks, report, summary
-
     prices = None
     if args.cost:
         from fleet.tokens.price import PriceBook
 
         prices = PriceBook()
-
     missing = [path for path in args.paths if not os.path.exists(path)]
     if missing:
         raise CannotShow(f"{missing[0]}: there is no such file or directory", 2)
@@ -324,17 +304,18 @@ def _usage(args: argparse.Namespace) -> int:
         print("no transcript was found", file=sys.stderr)
     gc.disable()  # nothing here is cyclic, and walking a quarter of a million messages to see that costs
     try:
-        document = summary(jobs, args.jobs, prices)
+        totals = totals_of(jobs, args.jobs)
     finally:
         gc.enable()
-    document["unread"] = unread
     if args.json:
-        _print_json(document)
-    else:
-        for line in report(document):
-            print(line)
-        for remark in remarks(document):
-            print(remark, file=sys.stderr)
+        _print_json({**totals.document(prices), "unread": unread})
+        return 0
+    for line in totals.lines(prices):
+        print(line)
+    for remark in totals.remarks(prices) if prices else ():
+        print(remark, file=sys.stderr)
+    for path in unread:
+        print(f"{path}: is no transcript that can be read", file=sys.stderr)
     return 0
 
 

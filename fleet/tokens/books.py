@@ -22,7 +22,8 @@ from fleet.backends.ledger import Cells, add_cells, cells_beyond
 from fleet.backends.readers import Wanted
 from fleet.core.codec import from_plain, to_plain
 from fleet.tokens.meter import Meter, Tally
-from fleet.tokens.tokenlog import Prices, Record, TokenLog, make_record
+from fleet.tokens.price import PriceBook
+from fleet.tokens.tokenlog import Record, TokenLog, make_record
 
 BOOKS = "tokens"  # the name of our document in the store
 SLICE = 32 << 20  # bytes a tick may spend on catching up with transcripts
@@ -63,7 +64,7 @@ class PhaseMeter:
         self,
         store: Documents,
         log: TokenLog,
-        prices: Prices,
+        prices: PriceBook,
         *,
         meter: Meter | None = None,
         run_id: Callable[[], str] = lambda: secrets.token_hex(8),

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from fleet.backends.ledger import Cells, Ledger, Transcript, add_cells
 from fleet.backends.readers import StoreFormat, Sweep, Wanted, lines_of, store_of, stores
 from fleet.reading import BLOCK, Feed, Ident, Tail, ident_of
-from fleet.tokens.finder import Finder
-from fleet.tokens.places import SHARED, describe, mentions, owner
+from fleet.tokens.files import SHARED, Finder, describe, mentions, owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One page that needs nothing but itself: inline style, no script, nothing loaded.
+"""Pages of one file: inline style, no script, nothing loaded. The report of `agents.py tokens --html` is one.
 
 Colours follow the reader's light or dark setting. All text from outside is escaped here.
 """
@@ -7,8 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from fleet.tokens.report import TOTAL, shown
+from fleet.backends.ledger import Counts
+from fleet.tokens.report import (
+    Table,
+    TableRow,
+    agents_of,
+    by_agent,
+    by_day,
+    by_model,
+    by_phase,
+    kind_table,
+    phase_table,
+    shown,
+    total_row,
+    unpriced,
+)
+from fleet.tokens.tokenlog import Record
+
+if TYPE_CHECKING:
+    from fleet.tokens.price import PriceBook
 
 Series = list[tuple[str, int]]  # name and size of each piece of a bar
 Facts = Sequence[tuple[str, str]]  # what it is, and how much
@@ -43,15 +62,12 @@ def chart(title: str, rows: Sequence[tuple[str, Series | None]]) -> str:
     return f'<section>{heading}<div class="bars">{"".join(drawn)}</div></section>'
 
 
-def table(title: str, header: Sequence[str], grid: Sequence[Sequence[object]]) -> str:
+def table(title: str, table: Table) -> str:
     """Figures as figures."""
-    money = header[-1] == "USD"
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in header)
-    body = ""
-    for cells in grid:
-        texts = [shown(c, money=money and i == len(cells) - 1) for i, c in enumerate(cells)]
-        row = '<tr class="sum">' if texts[0] == TOTAL else "<tr>"
-        body += row + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
+    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in table.header)
+    rows = ["".join(f"<td>{escape(text)}</td>" for text in texts) for texts in table.texts()]
+    total = f'<tr class="sum">{rows.pop()}</tr>' if table.total else ""
+    body = "".join(f"<tr>{row}</tr>" for row in rows) + total
     return (
         f'<section><h2>{escape(title)}</h2><div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></section>"
@@ -106,3 +122,64 @@ def document(title: str, body: str, note: str, style: str = "") -> str:
         f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>\n"
         f"<body><h1>{escape(title)}</h1>\n{body}\n<footer>{escape(note)}</footer></body></html>\n"
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# The report on tokens.
+
+
+def report(records: Sequence[Record], prices: PriceBook | None, *, title: str, note: str) -> str:
+    """The whole report on tokens as one page."""
+    rows, agents = by_phase(records), agents_of(records)
+    total = total_row(rows)
+    sections = [
+        _tiles(rows, total, prices),
+        chart("Tokens per phase and agent", [(row.name, _by_column(row, agents)) for row in rows]),
+        chart("Tokens per agent and kind", [(row.name, _by_field(row)) for row in by_agent(records)]),
+        chart("Tokens per model and kind", [(row.name, _by_field(row)) for row in by_model(records)]),
+        chart("Tokens per day (UTC)", [(row.name, _by_model(row)) for row in by_day(records)]),
+        table("By phase", phase_table(rows, agents, prices, total)),
+        table("By agent", kind_table(by_agent(records), "agent", prices, None)),
+        table("By model", kind_table(by_model(records), "model", prices, None)),
+    ]
+    missing = unpriced(rows, prices) if prices else []
+    if prices and prices.sources:
+        note += f" Prices: {', '.join(sorted(prices.sources))}."
+    if missing:
+        note += f" No price is known for {', '.join(missing)}: sums that contain it show no cost."
+    return document(title, "\n".join(sections), note)
+
+
+def _by_column(row: TableRow, agents: Sequence[str]) -> Series:
+    return [(name, row.of(name) or 0) for name in agents]
+
+
+def _by_field(row: TableRow) -> Series | None:
+    if row.counts is None:
+        return None
+    return [(name.replace("_", " "), size) for name, size in row.counts.as_dict().items()]
+
+
+def _by_model(row: TableRow) -> Series:
+    return [(name or "unknown", counts.total) for name, counts in (row.models or {}).items()]
+
+
+def _tiles(rows: Sequence[TableRow], total: TableRow, prices: PriceBook | None) -> str:
+    counts = total.counts or Counts()
+    cached = 100 * counts.cache_read / counts.total if counts.total else 0.0
+    facts = [
+        ("tokens", f"{counts.total:,}"),
+        ("phases", str(len(rows))),
+        ("time", _hours(total.duration_s)),
+        ("of it limited", _hours(total.limited_s)),
+        ("read from cache", f"{cached:.0f} %"),
+    ]
+    if prices:
+        cost = total.cost(prices)
+        facts.insert(1, ("US dollars", "-" if cost is None else f"{cost:,.2f}"))
+    return tiles(facts)
+
+
+def _hours(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02} m" if minutes >= 60 else f"{seconds:.0f} s"  # noqa: PLR2004

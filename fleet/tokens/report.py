@@ -1,19 +1,28 @@
-"""Tables out of the token log. Rows are plain data: the verb prints them, the page draws them."""
+"""Tables of tokens: one row a phase, agent, model or day; as lines, as bars, as objects, as CSV.
+
+Rows carry counts by model. `-` stands for what is not known, 0 for nothing used.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.text import render
-from fleet.tokens.tokenlog import Prices, Record, record_cells, sum_costs
+from fleet.tokens.tokenlog import Record, record_cells, sum_costs
+
+if TYPE_CHECKING:
+    from fleet.tokens.price import PriceBook
 
 Models = dict[str, Counts]
 TOTAL = "TOTAL"  # the name of the row and of the column that add up
 
 _CENT = 0.01
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +40,19 @@ class TableRow:
     def counts(self) -> Counts | None:
         return None if self.models is None else sum_counts(self.models.values())
 
-    def cost(self, prices: Prices) -> float | None:
+    def of(self, agent: str) -> int | None:
+        """The tokens in the column of one agent."""
+        return _total((self.columns or {}).get(agent))
+
+    def cost(self, prices: PriceBook) -> float | None:
         """None when nothing is known, or when some model of it has no price."""
         if self.models is None:
             return None
         return sum_costs(prices.cost(model, counts) for model, counts in self.models.items())
+
+
+def _total(models: Models | None) -> int | None:
+    return None if models is None else sum_counts(models.values()).total
 
 
 def merge(parts: Iterable[Models | None]) -> Models | None:
@@ -50,6 +67,10 @@ def merge(parts: Iterable[Models | None]) -> Models | None:
     return total
 
 
+# --------------------------------------------------------------------------------------------------
+# Rows out of the token log.
+
+
 def agents_of(records: Sequence[Record]) -> list[str]:
     """Every column there is, in the order of appearance; what is shared stands last."""
     names = dict.fromkeys(name for record in records for name in record_cells(record))
@@ -57,21 +78,18 @@ def agents_of(records: Sequence[Record]) -> list[str]:
 
 
 def by_phase(records: Sequence[Record]) -> list[TableRow]:
-    """A row a record, as the log has them."""
+    """One row per record, in the order of the log."""
     rows = []
     for record in records:
         columns = record_cells(record)
-        rows.append(
-            TableRow(
-                str(record.get("phase")),
-                merge(columns.values()),
-                columns,
-                _seconds(record.get("duration_s")),
-                _seconds(record.get("limited_s")),
-                record.get("live") is True,
-            )
-        )
+        duration, limited = (_seconds(record.get(key)) for key in ("duration_s", "limited_s"))
+        live, name = record.get("live") is True, str(record.get("phase"))
+        rows.append(TableRow(name, merge(columns.values()), columns, duration, limited, live))
     return rows
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
 def by_agent(records: Sequence[Record]) -> list[TableRow]:
@@ -102,77 +120,129 @@ BY = {"agent": by_agent, "model": by_model, "day": by_day}
 def total_row(rows: Sequence[TableRow]) -> TableRow:
     """The line under the table."""
     names = dict.fromkeys(name for row in rows for name in row.columns or ())
-    columns = {name: merge((row.columns or {}).get(name) for row in rows) for name in names}
     return TableRow(
         TOTAL,
         merge(row.models for row in rows),
-        columns,
+        {name: merge((row.columns or {}).get(name) for row in rows) for name in names},
         sum(row.duration_s for row in rows),
         sum(row.limited_s for row in rows),
     )
 
 
-def phase_grid(
-    rows: Sequence[TableRow], agents: Sequence[str], prices: Prices | None
-) -> tuple[list[str], list[list[Any]]]:
-    """Header and cells of the table by phase: phase, dur(s), one column an agent, TOTAL."""
-    header = ["phase", "dur(s)", *agents, TOTAL, *(["USD"] if prices else [])]
-    grid = []
-    for row in rows:
-        cells = [_total((row.columns or {}).get(name)) for name in agents]
-        cost = [row.cost(prices)] if prices else []
-        name = f"{row.name} (running)" if row.live else row.name
-        grid.append([name, round(row.duration_s, 1), *cells, _total(row.models), *cost])
-    return header, grid
-
-
-def kind_grid(
-    rows: Sequence[TableRow], what: str, prices: Prices | None
-) -> tuple[list[str], list[list[Any]]]:
-    """Header and cells of a table of one kind of thing: the four counts, TOTAL."""
-    header = [what, *FIELDS, TOTAL, *(["USD"] if prices else [])]
-    grid = []
-    for row in rows:
-        counts = row.counts
-        cells = [None] * 5 if counts is None else [*counts.as_dict().values(), counts.total]
-        grid.append([row.name, *cells, *([row.cost(prices)] if prices else [])])
-    return header, grid
-
-
-def unpriced(rows: Sequence[TableRow], prices: Prices) -> list[str]:
+def unpriced(rows: Sequence[TableRow], prices: PriceBook) -> list[str]:
     """Models that were used and have no price."""
     models = merge(row.models for row in rows) or {}
     return sorted(name or "unknown" for name, c in models.items() if prices.cost(name, c) is None)
 
 
+# --------------------------------------------------------------------------------------------------
+# Tables out of rows.
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Header and cells: names, numbers, or None for what is not known. `total` is the line under them."""
+
+    header: list[str]
+    cells: list[list[Any]]
+    total: list[Any] | None = None
+
+    def texts(self) -> list[list[str]]:
+        """Every row for people, the total last."""
+        money = len(self.header) - 1 if self.header[-1] == USD else None
+        rows = [*self.cells, self.total] if self.total else self.cells
+        return [[shown(cell, money=i == money) for i, cell in enumerate(row)] for row in rows]
+
+    def lines(self, paint: Callable[[str, str], str] | None = None) -> Iterator[str]:
+        """Text; a line of dashes stands under the header and above the total."""
+        rows: list[list[Any]] = [*self.texts()]
+        ruled = {0}
+        if self.total:
+            rows[-1] = [(text, "bold") for text in rows[-1]]
+            ruled.add(len(rows) - 1)
+        return render(self.header, rows, figures=True, ruled=ruled, paint=paint)
+
+    def objects(self) -> list[dict[str, Any]]:
+        """One object per row, without the total, for a program."""
+        return [dict(zip(self.header, row, strict=True)) for row in self.cells]
+
+    def csv(self) -> str:
+        """The same for a spreadsheet: plain figures, nothing where nothing is known."""
+        sheet = io.StringIO()
+        csv.writer(sheet, lineterminator="\n").writerows([self.header, *self.cells])
+        return sheet.getvalue()
+
+
+USD = "USD"  # the last column, where there are prices
+
+
+def phase_table(
+    rows: Sequence[TableRow], agents: Sequence[str], prices: PriceBook | None, total: TableRow | None
+) -> Table:
+    """One row per phase: phase, dur(s), one column per agent, TOTAL."""
+
+    def cells(row: TableRow) -> list[Any]:
+        name = f"{row.name} (running)" if row.live else row.name
+        return [name, round(row.duration_s, 1), *map(row.of, agents), _total(row.models), *_cost(row, prices)]
+
+    return _table(["phase", "dur(s)", *agents, TOTAL], cells, rows, prices, total)
+
+
+def kind_table(
+    rows: Sequence[TableRow], what: str, prices: PriceBook | None, total: TableRow | None
+) -> Table:
+    """One row per agent, model or day: the four counts, TOTAL."""
+
+    def cells(row: TableRow) -> list[Any]:
+        counts = row.counts
+        figures = [None] * 5 if counts is None else [*counts.as_dict().values(), counts.total]
+        return [row.name, *figures, *_cost(row, prices)]
+
+    return _table([what, *FIELDS, TOTAL], cells, rows, prices, total)
+
+
+def _cost(row: TableRow, prices: PriceBook | None) -> list[float | None]:
+    return [row.cost(prices)] if prices else []
+
+
+def _table(
+    header: list[str], cells: Callable[[TableRow], list[Any]], rows: Sequence[TableRow],
+    prices: PriceBook | None, total: TableRow | None,
+) -> Table:  # fmt: skip
+    header = [*header, USD] if prices else header
+    return Table(header, [cells(row) for row in rows], cells(total) if total else None)
+
+
 def shown(value: Any, *, money: bool = False) -> str:
-    """A cell for people: thousands separators; what is not known is a dash, never a nought."""
+    """A cell for people: thousands separators; what is not known is a dash, never a zero."""
     if value is None:
         return "-"
     if isinstance(value, float):
         if money and 0 < value < _CENT / 2:
-            return "<0.01"  # a nought would say that it cost nothing
+            return "<0.01"  # a zero would say that it cost nothing
         return f"{value:,.2f}" if money else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def figures(
-    header: Sequence[str], grid: Sequence[Sequence[Any]], paint: Callable[[str, str], str] | None = None
+def plot(
+    rows: Sequence[TableRow], agents: Sequence[str], width: int, *, plain: bool = False
 ) -> Iterator[str]:
-    """The lines of a table of figures; a line of dashes stands under the header and above the total."""
-    money = header[-1] == "USD"
-    rows: list[list[Any]] = []
-    for cells in grid:
-        last = len(cells) - 1
-        texts = [shown(cell, money=money and i == last) for i, cell in enumerate(cells)]
-        rows.append([(text, "bold") for text in texts] if texts[0] == TOTAL else texts)
-    ruled = {0, len(grid) - 1} if grid and grid[-1][0] == TOTAL else {0}
-    return render(header, rows, figures=True, ruled=ruled, paint=paint)
+    """Tokens per phase and agent as horizontal bars, all on one scale. `plain` keeps to ASCII."""
+    most = max((row.of(name) or 0 for row in rows for name in agents), default=0)
+    label = min(max((len(name) for name in agents), default=0), max(8, width // 4))
+    room = max(8, width - label - len(f"{most:,}") - 4)
+    for row in rows if agents else ():
+        yield f"{row.name}{' (running)' * row.live}  {row.duration_s:,.1f}s"
+        for name in agents:
+            size = row.of(name)
+            drawn = f"{_bar(size or 0, most, room, plain=plain)} {shown(size)}".lstrip()
+            yield f"  {name[:label]:<{label}} {drawn}"
 
 
-def _total(models: Models | None) -> int | None:
-    return None if models is None else sum_counts(models.values()).total
-
-
-def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+def _bar(size: int, most: int, room: int, *, plain: bool) -> str:
+    if not size:
+        return ""
+    eighths = max(1, round(size * room * 8 / most))
+    if plain:
+        return "#" * max(1, eighths // 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -1,64 +1,39 @@
-"""token-log.jsonl: one record a phase, exactly one, whatever is killed in between.
+"""token-log.jsonl: exactly one record per phase run, whatever is killed in between.
 
-A record carries the id of the phase run it belongs to. Whoever writes looks first whether that id is
-already there, so writing again is harmless; a line that a crash left torn is not a record and is closed
-off before the next one. Readers pass over what they cannot read.
+A record carries the id of its run. `write` appends it only if that id is not in the log yet, so writing again
+is harmless. A line that a crash left torn is no record: it is closed off before the next one, and readers
+pass over it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
 from fleet.ports import LogDisk
 from fleet.text import as_object
-from fleet.tokens.places import SHARED
+from fleet.tokens.files import SHARED
 
+if TYPE_CHECKING:  # prices need the whole model, reading the log does not
+    from fleet.tokens.price import PriceBook
+
+NAME = "token-log.jsonl"
 VERSION = 1
+CAP = 64 << 20  # bytes
 Record = dict[str, Any]
 
 
-class Prices(Protocol):
-    """What tokens cost; None where no price is known. `sources` tells where the prices are from."""
-
-    @property
-    def sources(self) -> set[str]: ...
-
-    def cost(self, model: str, counts: Counts) -> float | None: ...
-
-
-class PlainDisk:
-    """The real one, for whoever brings none."""
-
-    def read(self, path: str, cap: int = 1 << 20) -> bytes:  # noqa: ARG002 - our own file, written by us
-        with open(path, "rb") as handle:
-            return handle.read()
-
-    def append(self, path: str, data: bytes, *, sync: bool) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            if sync:
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 class TokenLog:
-    """The file and its one promise: a run is written once."""
+    """The log of one fleet."""
 
-    CAP = 64 << 20
-
-    def __init__(self, path: str, disk: LogDisk | None = None) -> None:
-        self.path = path
-        self._disk = disk or PlainDisk()
+    def __init__(self, log_dir: str, disk: LogDisk) -> None:
+        self.path = f"{log_dir}/{NAME}"
+        self._disk = disk
 
     def records(self) -> list[Record]:
+        """Oldest first; none when there is no file yet."""
         return parse_records(self._bytes())
 
     def write(self, record: Record) -> bool:
@@ -73,18 +48,13 @@ class TokenLog:
 
     def _bytes(self) -> bytes:
         try:
-            return self._disk.read(self.path, self.CAP)
+            return self._disk.read(self.path, CAP)
         except FileNotFoundError:
             return b""
 
 
-def token_records(path: str) -> list[Record]:
-    """The records of a log file, oldest first; none when there is no file yet."""
-    return TokenLog(path).records()
-
-
 def parse_records(raw: bytes) -> list[Record]:
-    """Whole records only, each run once: a torn or foreign line is nobody's record."""
+    """Whole records only, each run once: a torn or foreign line is none."""
     found: dict[str, Record] = {}
     for number_, line in enumerate(raw.split(b"\n")):
         data = as_object(line)
@@ -94,7 +64,7 @@ def parse_records(raw: bytes) -> list[Record]:
     return list(found.values())
 
 
-def figures(cells: Cells | None, prices: Prices) -> dict[str, Any] | None:
+def figures(cells: Cells | None, prices: PriceBook) -> dict[str, Any] | None:
     """One column of a record: four counts, total and cost, and the same for each model."""
     if cells is None:
         return None
@@ -131,7 +101,7 @@ def make_record(
     limited_s: float,
     used: Mapping[str, Cells | None],
     shared: Cells,
-    prices: Prices,
+    prices: PriceBook,
 ) -> Record:
     """What one phase took: time, and tokens per agent, model and day."""
     everything: Cells = {}

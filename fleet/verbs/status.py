@@ -8,7 +8,6 @@ Example: agents.py status --check --json
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from typing import TYPE_CHECKING, Any
@@ -62,10 +61,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("--prometheus and --json exclude each other; choose one", code=2)
     if args.prometheus:
         # both read the profiles of all CLIs: only when they are asked for
-        from fleet.tokens.tokenlog import token_records
+        from fleet.host.disk import RealDisk
+        from fleet.tokens.tokenlog import TokenLog
         from fleet.verbs.metrics import exposition
 
-        io.write(exposition(facts, token_records(os.path.join(fleet.log_dir, "token-log.jsonl"))))
+        io.write(exposition(facts, TokenLog(fleet.log_dir, RealDisk()).records()))
     elif args.json:
         io.json(facts)
     else:

@@ -10,7 +10,6 @@ Example: agents.py tokens --by model --cost
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import shutil
 import time
@@ -23,21 +22,22 @@ from fleet.host.disk import RealDisk
 from fleet.store.documents import Store
 from fleet.text import escaped
 from fleet.tokens.books import PhaseMeter
-from fleet.tokens.charts import page, plot
-from fleet.tokens.places import SHARED, conversations, sharing, wanted_of
+from fleet.tokens.files import SHARED, conversations, sharing, wanted_of
+from fleet.tokens.page import report
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import (
     BY,
+    Table,
     TableRow,
     agents_of,
     by_phase,
-    figures,
-    kind_grid,
-    phase_grid,
+    kind_table,
+    phase_table,
+    plot,
     total_row,
     unpriced,
 )
-from fleet.tokens.tokenlog import Record, TokenLog, token_records
+from fleet.tokens.tokenlog import Record, TokenLog
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.moments import span
@@ -69,13 +69,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the report. No record yet is not an error, but it is said."""
     since, until = span(args.since, args.until, now=io.clock.wall())
     fleet = running_fleet(args, io)
-    path = os.path.join(fleet.log_dir, "token-log.jsonl")
+    log = TokenLog(fleet.log_dir, RealDisk())
     try:
-        records = token_records(path)
+        records = log.records()
     except OSError as fault:
-        raise Fail(f"{path}: {fault.strerror}", hint="agents.py doctor") from None
+        raise Fail(f"{log.path}: {fault.strerror}", hint="agents.py doctor") from None
     if args.live:
-        records += _running(fleet, io)
+        records += _running(fleet, log, io)
     if known := len(records):
         records = [record for record in records if _ran(record, since, until)]
         if not records and not (args.json or args.csv):
@@ -90,17 +90,17 @@ def run(args: argparse.Namespace, io: Io) -> int:
     rows = BY[args.by](records) if args.by else by_phase(records)
     if args.plot and not args.json:
         return _plot(records, io)
-    footer = [total_row(rows)] if len(rows) > 1 else []
+    total = total_row(rows) if len(rows) > 1 else None
     if args.by:
-        header, grid = kind_grid([*rows, *footer], args.by, prices)
+        table = kind_table(rows, args.by, prices, total)
     else:
-        header, grid = phase_grid([*rows, *footer], agents_of(records), prices)
+        table = phase_table(rows, agents_of(records), prices, total)
     if args.json:
-        io.json(_document(records, args.by, header, grid, rows, prices))
+        io.json(_document(records, args.by, table, rows, prices))
     elif args.csv:
-        _write_csv(header, grid[: len(rows)], io)
+        io.write(table.csv())
     else:
-        for line in figures(header, grid, io.paint):
+        for line in table.lines(io.paint):
             io.print(line)
         if SHARED in agents_of(records):
             _explain_shared(fleet, io)
@@ -116,11 +116,10 @@ def _ran(record: Record, since: float, until: float | None) -> bool:
     return began_in_time and (not since or (isinstance(end, int | float) and end >= since))
 
 
-def _running(fleet: Fleet, io: Io) -> list[Record]:
+def _running(fleet: Fleet, log: TokenLog, io: Io) -> list[Record]:
     """The record the running phase would get now, measured from its saved baseline."""
     state = os.path.join(fleet.log_dir, "state")
     store = Store(RealDisk(), state, io.clock.wall, repair=False)
-    log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
     meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False))
     record = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), io.clock.wall())
     if record is None:
@@ -142,13 +141,15 @@ def _explain_shared(fleet: Fleet, io: Io) -> None:
 
 
 def _document(
-    records: Sequence[Record], by: str | None, header: Sequence[str], grid: Sequence[Sequence[Any]],
-    rows: Sequence[TableRow], prices: Any,
-) -> dict[str, Any]:  # fmt: skip
+    records: Sequence[Record],
+    by: str | None,
+    table: Table,
+    rows: Sequence[TableRow],
+    prices: PriceBook | None,
+) -> dict[str, Any]:
     """The same for a program; unknown figures are null."""
-    table = [dict(zip(header, cells, strict=True)) for cells in grid[: len(rows)]]
     total = total_row(rows).counts
-    document: dict[str, Any] = {"by": by or "phase", "rows": table, "records": list(records)}
+    document: dict[str, Any] = {"by": by or "phase", "rows": table.objects(), "records": list(records)}
     document["total"] = None if total is None else {**total.as_dict(), "total": total.total}
     if prices:
         document["cost"] = total_row(rows).cost(prices)
@@ -157,17 +158,7 @@ def _document(
     return document
 
 
-def _write_csv(header: Sequence[str], grid: Sequence[Sequence[Any]], io: Io) -> None:
-    class Sheet:
-        def write(self, text: str) -> None:
-            io.write(text)
-
-    writer = csv.writer(Sheet(), lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([["" if cell is None else cell for cell in cells] for cells in grid])
-
-
-def _print_sources(rows: Sequence[TableRow], prices: Any, io: Io) -> None:
+def _print_sources(rows: Sequence[TableRow], prices: PriceBook, io: Io) -> None:
     missing = unpriced(rows, prices)
     if missing:
         io.note(
@@ -185,9 +176,9 @@ def _plot(records: Sequence[Record], io: Io) -> int:
     return 0
 
 
-def _write_page(path: str, records: Sequence[Record], prices: Any, io: Io) -> int:
+def _write_page(path: str, records: Sequence[Record], prices: PriceBook | None, io: Io) -> int:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(io.clock.wall()))
-    text = page(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
+    text = report(records, prices, title="Tokens per phase", note=f"Written {when} from token-log.jsonl.")
     try:
         with umask.as_operator(), open(path, "w", encoding="utf-8") as handle:
             handle.write(text)

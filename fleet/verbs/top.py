@@ -26,8 +26,8 @@ from fleet.store.documents import Store, StoreError
 from fleet.store.eventlog import Bookmark, end_of, read_on
 from fleet.supervisor.declaration import attend
 from fleet.tokens.books import PhaseMeter
+from fleet.tokens.files import conversations, wanted_of
 from fleet.tokens.meter import Meter
-from fleet.tokens.places import conversations, wanted_of
 from fleet.tokens.price import PriceBook
 from fleet.tokens.tokenlog import TokenLog
 from fleet.verbs.common import Fail, Io
@@ -97,7 +97,7 @@ class RealFleet:
         fleet = self.fleet
         if not fleet.watchdog.log_tokens:
             return {}
-        log = TokenLog(os.path.join(fleet.log_dir, "token-log.jsonl"))
+        log = TokenLog(fleet.log_dir, RealDisk())
         store = Store(RealDisk(), os.path.join(fleet.log_dir, "state"), self._clock.wall, repair=False)
         records = list(log.records())
         with contextlib.suppress(OSError, StoreError):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.tokens.finder import files_below
 from fleet.tokens.meter import Meter
+from fleet.tokens.totals import files_below
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
 pytestmark = pytest.mark.live

@@ -17,8 +17,7 @@ from fleet.backends.entries import Entry, Role
 from fleet.backends.ledger import Counts
 from fleet.backends.readers import Wanted
 from fleet.tokens import agentlog as cli
-from fleet.tokens.cleanlogs import CleanLogs
-from fleet.tokens.follow import Follower
+from fleet.tokens.follow import CleanLogs, Follower
 from fleet.tokens.render import Manner, Renderer
 from tests.unit.test_tokens_cli import parsed
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
@@ -427,7 +426,7 @@ def test_half_a_line_is_told_when_it_is_whole(fleet, tmp_path):
 
 
 def test_a_clean_log_is_rotated_before_it_fills_the_disk(fleet, tmp_path, monkeypatch):
-    monkeypatch.setattr("fleet.tokens.cleanlogs.CAP", 10)
+    monkeypatch.setattr("fleet.tokens.follow.CAP", 10)
     agent = Wanted("builder", "claude", str(fleet.root / "a"), env={"HOME": str(tmp_path / "home")})
     logs = CleanLogs(str(tmp_path / "state" / "clean"), Manner())
     for text in ("one", "two", "three"):

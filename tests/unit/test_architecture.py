@@ -133,7 +133,7 @@ READS_CLOCKS = {
     "fleet/scripted_agent": "a program of its own: an agent, not the fleet",
     "fleet/backends/scripted/records.py": "what that program writes",
     "fleet/tokens/agentlog.py": "a program of its own: agentlog",
-    "fleet/tokens/finder.py": "compares the dates of the file system with the clock that makes them",
+    "fleet/tokens/files.py": "compares the dates of the file system with the clock that makes them",
 }
 CLOCKS = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"},

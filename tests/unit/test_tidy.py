@@ -166,7 +166,7 @@ LATE = {
     "fleet/scripted_agent/outside.py": "a hundred scripted agents start at once, and few run a program",
     "fleet/start.py": "inside of the try: Ctrl-C while loading is no traceback",
     "fleet/text.py": "every verb loads this file, and only a misspelt word needs difflib",
-    "fleet/tokens/agentlog.py": "each subcommand loads its part: all of them take three times as long",
+    "fleet/tokens/agentlog.py": "`render` and `usage` need no config and no prices, which double their start",
     "fleet/tokens/price.py": "asks for the version of an optional library",
     "fleet/verbs/last_view.py": "`status` of a watched fleet needs no supervisor",
     "fleet/verbs/main.py": "most verbs need no library, and most calls end without a bug",

@@ -16,10 +16,11 @@ from fleet.backends.readers import Wanted
 from fleet.core.model import Price
 from fleet.host.disk import RealDisk
 from fleet.store.documents import Store
-from fleet.tokens import charts, price
+from fleet.tokens import price
 from fleet.tokens.books import PhaseMeter
+from fleet.tokens.page import report
 from fleet.tokens.price import PriceBook
-from fleet.tokens.report import agents_of, by_phase, shown
+from fleet.tokens.report import agents_of, by_phase, plot, shown
 from fleet.tokens.tokenlog import TokenLog, make_record
 from fleet.verbs import common, main
 from tests.unit.transcript_samples import claude_line
@@ -63,7 +64,7 @@ def records(prices=None):
 def project(tmp_path, monkeypatch):
     (tmp_path / "agents.toml").write_text(CONFIG)
     (tmp_path / "state" / "state").mkdir(parents=True)
-    log = TokenLog(str(tmp_path / "state" / "token-log.jsonl"))
+    log = TokenLog(str(tmp_path / "state"), RealDisk())
     for record in records():
         log.write(record)
     monkeypatch.chdir(tmp_path)
@@ -179,7 +180,7 @@ def test_a_price_in_the_config_wins(project):
 def test_live_adds_the_running_phase(project):
     agent = Wanted("builder", "claude", str(project / "a"), env={"HOME": str(project / "home")})
     store = Store(RealDisk(), str(project / "state" / "state"), time.time)
-    log = TokenLog(str(project / "state" / "token-log.jsonl"))
+    log = TokenLog(str(project / "state"), RealDisk())
     PhaseMeter(store, log, PriceBook(library=False)).observe("emit", [agent], time.time())
     slug = re.sub(r"[^A-Za-z0-9]", "-", str(project / "a"))
     path = project / "home" / ".claude" / "projects" / slug / "s.jsonl"
@@ -218,7 +219,7 @@ def test_the_plot_fits_the_terminal_and_scales_to_the_largest(project, monkeypat
 
 def test_the_plot_keeps_to_ascii_where_it_must():
     rows = by_phase(records())
-    assert all(line.isascii() for line in charts.plot(rows, agents_of(records()), 80, plain=True))
+    assert all(line.isascii() for line in plot(rows, agents_of(records()), 80, plain=True))
 
 
 class Strict(HTMLParser):
@@ -267,7 +268,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_minds_the_dark(project):
 def test_hostile_names_stay_text_on_the_page():
     bad = '<script>alert("x")</script>&"'
     hostile = {**records()[0], "phase": bad, "agents": {bad: {"models": {bad: {"input": 5}}}}}
-    text = charts.page([hostile], PriceBook(library=False), title=bad, note=bad)
+    text = report([hostile], PriceBook(library=False), title=bad, note=bad)
     assert "<script" not in text
     assert bad in "".join(parsed(text).text)
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from fleet.store.documents import Store
 from fleet.tokens.books import BOOKS, PhaseMeter
 from fleet.tokens.meter import Meter
 from fleet.tokens.price import PriceBook
-from fleet.tokens.tokenlog import PlainDisk, TokenLog, token_records
+from fleet.tokens.tokenlog import TokenLog
 from tests.unit.transcript_samples import claude_line, codex_lines
 
 OPUS = "claude-opus-4-8"
@@ -108,7 +107,7 @@ class Project:
 
     def meter(self):
         """A watchdog that has just started."""
-        log = TokenLog("token-log.jsonl", File(self.content, self.fuse))
+        log = TokenLog("logs", File(self.content, self.fuse))
         return PhaseMeter(Books(self.documents, self.fuse), log, PRICES, meter=Meter())
 
     def records(self):
@@ -377,7 +376,7 @@ def test_a_real_process_killed_minus_nine_anywhere_leaves_exactly_one_record(tmp
         root = tmp_path / str(at)
         project = Project(root)
         project.use("-proj-a", "one", 10)
-        state, log = str(root / "state"), str(root / "token-log.jsonl")
+        state, log = str(root / "state"), str(root)
         (root / "state").mkdir()
 
         def run(disk, state=state, log=log, agents=project.agents):
@@ -400,7 +399,8 @@ def test_a_real_process_killed_minus_nine_anywhere_leaves_exactly_one_record(tmp
         meter.recover()
         for phase in later:
             meter.observe(phase, project.agents, START + 30)
-        raw = Path(log).read_bytes() if os.path.exists(log) else b""
+        written = root / "token-log.jsonl"
+        raw = written.read_bytes() if written.exists() else b""
         phases = [record["phase"] for record in whole_lines(raw)]
         assert len(phases) == len(set(phases)), (at, phases)
         assert set(phases) <= {"lex", "parse"}
@@ -417,18 +417,18 @@ def test_torn_and_foreign_lines_are_passed_over(tmp_path):
     path.write_bytes(
         b'\xff\xfe\n{"phase": "torn"' + b"\n" + json.dumps(good).encode() + b"\n[1]\nnull\n{}\n" + b'{"ph'
     )
-    assert token_records(str(path)) == [good]
-    log = TokenLog(str(path))
+    log = TokenLog(str(tmp_path), RealDisk())
+    assert log.records() == [good]
     assert not log.write(good)
     assert log.write({**good, "run": "2"})
-    assert [record["run"] for record in token_records(str(path))] == ["1", "2"]
+    assert [record["run"] for record in log.records()] == ["1", "2"]
 
 
 def test_a_new_log_is_readable_by_its_owner_only(tmp_path):
-    path = tmp_path / "token-log.jsonl"
-    PlainDisk().append(str(path), b"x\n", sync=True)
-    assert path.stat().st_mode & 0o777 == 0o600
+    log = TokenLog(str(tmp_path), RealDisk())
+    assert log.write({"v": 1, "run": "1", "phase": "lex"})
+    assert os.stat(log.path).st_mode & 0o777 == 0o600
 
 
 def test_no_log_yet_is_no_record(tmp_path):
-    assert token_records(str(tmp_path / "none")) == []
+    assert TokenLog(str(tmp_path / "none"), RealDisk()).records() == []

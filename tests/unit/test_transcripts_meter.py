@@ -11,9 +11,9 @@ from fleet.backends.claude import usage as claude
 from fleet.backends.ledger import sum_counts
 from fleet.backends.readers import Wanted
 from fleet.reading import Tail
+from fleet.tokens.files import sharing
 from fleet.tokens.meter import Meter
-from fleet.tokens.parallel import read_all
-from fleet.tokens.places import sharing
+from fleet.tokens.totals import read_all
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_lines
 
 

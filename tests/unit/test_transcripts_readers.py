@@ -17,9 +17,9 @@ from fleet.backends.ledger import Counts, Ledger
 from fleet.backends.opencode import usage as opencode
 from fleet.backends.opencode.usage import EXPORT
 from fleet.reading import Tail, ident_of
+from fleet.tokens.files import describe, sniff
 from fleet.tokens.follow import file_entries
 from fleet.tokens.meter import Meter
-from fleet.tokens.places import describe, sniff
 from tests.unit.transcript_samples import FIXTURES, claude_line, codex_line, codex_lines
 
 LINE = claude_line

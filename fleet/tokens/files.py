@@ -1,30 +1,35 @@
-"""Which file is whose: telling formats apart, finding an agent's transcripts, saying who owns each.
+"""The files of transcripts: of which format each is, where an agent's lie, and whose each is.
 
 An agent owns a transcript when it bears a session id that we chose or learnt; failing that, when it was
 started in the agent's directory. Where several agents share a directory the `log_signature` of one of
-them must stand at the head of the transcript; a transcript nobody can claim alone is counted once, as
-shared.
+them must stand at the head of the transcript; a transcript that none of them can claim alone is counted once,
+as shared.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fleet import reading
 from fleet.backends.ledger import Transcript
-from fleet.backends.readers import Wanted, formats, lines_of, readers, store_of
+from fleet.backends.readers import Wanted, formats, lines_of, readers, store_of, stores
+from fleet.reading import Ident
 from fleet.text import objects
 
 if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
     from fleet.core.model import Fleet
 
+_RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
 HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
 _GLANCE = 1 << 14  # mostly this much tells
 _ID_BYTES = 4096
 SHARED = "(shared)"  # cannot be the name of an agent
+
 
 def head_bytes(path: str, size: int = HEAD_BYTES) -> bytes:
     """The opening of a file; nothing when it cannot be read. A pipe in a file's place is never waited for."""
@@ -112,6 +117,10 @@ def _near(source: Transcript, agent: Wanted) -> bool:
     return not folders.isdisjoint(source.path.split(os.sep))
 
 
+# --------------------------------------------------------------------------------------------------
+# The agents of a fleet.
+
+
 def conversations(fleet: Fleet, read: Callable[[str, int], bytes] = reading.read) -> dict[str, list[str]]:
     """The conversation each agent is known to be in."""
     found = {}
@@ -145,3 +154,112 @@ def sharing(wanted: Iterable[Wanted]) -> tuple[tuple[str, ...], ...]:
         if agent.kind in readers():
             groups.setdefault((agent.kind, agent.directories[-1], agent.homes), []).append(agent.name)
     return tuple(tuple(names) for names in groups.values() if len(names) > 1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Finding their files.
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a directory held when it was last listed."""
+
+    stamp: int
+    files: tuple[tuple[str, int], ...]  # path and inode
+    folders: tuple[str, ...]
+
+
+_EMPTY = Folder(-1, (), ())
+
+
+class Finder:
+    """Lists a directory again only when it changed.
+
+    `known` says which files were read before: they are found under any name, so that a rotated file is
+    read to its end.
+    """
+
+    def __init__(self, known: Callable[[Ident], bool] = lambda _: False) -> None:
+        self._known = known
+        self._folders: dict[str, Folder] = {}
+        self._heads: dict[tuple[str, int], Transcript] = {}
+
+    def files(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str, os.stat_result]]:
+        """Every file that may be an agent's, with its state now."""
+        for path, kind in dict.fromkeys(self._paths(wanted)):
+            try:
+                yield path, kind, os.stat(path)
+            except OSError:
+                continue
+
+    def _paths(self, wanted: Sequence[Wanted]) -> Iterator[tuple[str, str]]:
+        directories = {name for agent in wanted for name in agent.directories}
+        sessions = {session for agent in wanted for session in agent.sessions}
+        for agent in wanted:
+            lines = lines_of(agent.kind)
+            if lines is None:
+                continue
+            for path, inode in lines.paths(agent, self):
+                if not lines.mixed or self._ours(path, inode, agent.kind, directories, sessions):
+                    yield path, agent.kind
+
+    def _ours(self, path: str, inode: int, kind: str, directories: set[str], sessions: set[str]) -> bool:
+        """Where all projects lie together, a file that is nobody's is opened once and never again."""
+        source = self._heads.get((path, inode))
+        if source is None or not source.cwd:
+            source = self._heads[path, inode] = describe(path, kind)
+        return not source.cwd or source.cwd in directories or source.session in sessions
+
+    def walk(self, root: str, depth: int) -> Iterator[tuple[str, int]]:
+        """Transcripts below a folder: what is called so, and what was read before it was rotated away."""
+        folder = self._list(root)
+        yield from folder.files
+        if depth:
+            for name in folder.folders:
+                yield from self.walk(name, depth - 1)
+
+    def folders(self, root: str) -> tuple[str, ...]:
+        """The folders in a folder."""
+        return self._list(root).folders
+
+    def _list(self, path: str) -> Folder:
+        """A folder's content, read again only when the folder changed."""
+        try:
+            state = os.stat(path)
+        except OSError:
+            return _EMPTY
+        known = self._folders.get(path)
+        if known is not None and known.stamp == state.st_mtime_ns:
+            return known
+        files, folders = [], []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    elif entry.name.endswith(".jsonl") or self._known((state.st_dev, entry.inode())):
+                        files.append((entry.path, entry.inode()))
+        except OSError:
+            return _EMPTY
+        settled = time.time_ns() - state.st_mtime_ns > _RACY_NS
+        found = Folder(state.st_mtime_ns if settled else -1, tuple(sorted(files)), tuple(sorted(folders)))
+        self._folders[path] = found
+        return found
+
+
+def rows_of(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    """One row per transcript of these agents, newest first, and one per database that they use."""
+
+    def row(agent: str, kind: str, session: str, path: str, stat: os.stat_result) -> dict[str, Any]:
+        facts = {"agent": agent, "kind": kind, "session": session}
+        return {**facts, "size": stat.st_size, "modified": stat.st_mtime, "path": path}
+
+    rows = []
+    for path, kind, stat in Finder().files(wanted):
+        source = describe(path, kind)
+        if name := owner(source, wanted, mentions):
+            rows.append(row(name, kind, source.session, path, stat))
+    for agent in wanted:
+        there = filter(os.path.exists, stores([agent]))
+        rows += [row(agent.name, agent.kind, "", path, os.stat(path)) for path in there]
+    return sorted(rows, key=lambda row: -row["modified"])
