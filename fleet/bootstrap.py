@@ -42,8 +42,8 @@ if __name__ == "__main__":  # run by its path
 
 from fleet import engine, umask
 from fleet.host import packages
+from fleet.host.locks import alone
 from fleet.ports import LockError
-from fleet.store.locks import alone
 
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STAMP = "fleet-stamp"

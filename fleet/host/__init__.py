@@ -1,1 +1,1 @@
-"""The machine, door by door: tmux, processes, disk, git, children, loopback, clock. Never the declaration."""
+"""The machine, port by port: tmux, processes, disk, locks, git, children, http. Never the declaration."""

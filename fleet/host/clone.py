@@ -27,7 +27,7 @@ if __name__ == "__main__":  # started by path, with -P: our neighbours must not 
 from fleet.core.model import Fleet, Member
 from fleet.host.children import child_env
 from fleet.host.git import ENV, SAFE
-from fleet.store.locks import alone
+from fleet.host.locks import alone
 
 CLONE_TIMEOUT_S = 1800.0
 _SPECIAL, _ESCAPED = r"([\\*?\[\]!# ])", r"\\\1"  # in a pattern of git's

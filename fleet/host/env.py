@@ -1,9 +1,12 @@
-"""Which variables a program may see: by their names, whatever their values."""
+"""The environment: this machine's, and which of its variables a program may see, by their names."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from fleet.ports import Host
 
 # What any program may see of the environment that `up` was run in; everything else is by env_pass.
 BASE_NAMES = (
@@ -14,10 +17,21 @@ BASE_NAMES = (
 # Ours, the caller's tmux, one-off overrides: never handed on.
 NEVER_NAMES = ("TMUX", "TMUX_PANE", "AO_*", "AGENT_*")
 
-# Set anew by the terminal and the shell of every pane: they are nobody's.
+# Set anew by the terminal and the shell of every pane.
 PANE_NAMES = ("TERM", "TERM_PROGRAM*", "PWD", "OLDPWD", "SHLVL", "_")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def this_host() -> Host:
+    """The facts of this machine, without the overrides that are for one invocation."""
+    return Host({k: v for k, v in os.environ.items() if not k.startswith("AGENT_")}, host_zone())
+
+
+def host_zone() -> str:
+    """The host's zone by name, where it has one; its abbreviation names no rules."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    return named or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2] or "UTC"
 
 
 def base_env(environ: Mapping[str, str]) -> dict[str, str]:
@@ -39,7 +53,7 @@ def unwanted(
 ) -> set[str]:
     """Names the pane may have inherited and this agent must not see.
 
-    Only what whoever starts it holds now is its own: a server may hold a key that its owner has given up.
+    Only what its starter holds now is its own: a server may hold a key that the operator has given up.
     A CLI that finds one of `nested` believes that it runs inside another one, and refuses or misbehaves: such
     a name is kept when env_pass names it to the letter, not by how it begins.
     """

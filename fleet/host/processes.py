@@ -12,22 +12,18 @@ checked, so it cannot land on another process. Others' processes, ourselves and 
 from __future__ import annotations
 
 import os
-import select
 import signal
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
 
 from fleet.core.seen import Proc
-from fleet.host import descriptors, ending, freezer, procfs
+from fleet.host import descriptors, freezer, procfs
 from fleet.host.clock import RealClock
 from fleet.host.procfs import ProcRow
-from fleet.host.tmux import neighbours
-from fleet.host.tmux.neighbours import control_clients
+from fleet.host.tmux.pane_rows import anchor
 from fleet.ports import Allowance, Clock, Target
-from fleet.store.locks import start_of
-
-__all__ = ["ProcTable", "Target", "start_time", "watch_death"]
 
 _Trait = TypeVar("_Trait", int, str)
 
@@ -35,6 +31,8 @@ _SETTLED = 2.0  # seconds after which a process has long replaced the image it w
 _SAME_LOOK = 0.1  # seconds
 _CHASE = 0.03  # seconds
 _NEAR = 8  # of the last born: others are born as well
+_LISTENS = 0x10000  # SO_ACCEPTCON in /proc/net/unix
+_WORDS_CAP = 1 << 14  # of a command line
 
 
 class ProcTable:
@@ -91,32 +89,38 @@ class ProcTable:
         return freezer.freeze(run, lambda: self.members(pid, run), self.signal, self._clock.sleep)
 
     def alive(self, proc: Proc) -> bool:
-        return start_time(proc.pid) == proc.start
+        return is_alive(proc)
 
     def me(self) -> tuple[int, int]:
-        return os.getpid(), start_of(os.getpid())
+        return os.getpid(), procfs.start_of(os.getpid())
 
     def start_of(self, pid: int) -> int:
-        return start_of(pid)
+        return procfs.start_of(pid)
 
     def clients(self, project_id: str) -> tuple[Proc, ...]:
-        return control_clients(project_id)
+        """Every `tmux -C` of this user that sits in this project's anchor session, or is about to."""
+        return tuple(_proc(r) for r in _tmuxes() if is_control_client(_words(r.pid), project_id))
 
     def listener(self, path: str) -> Proc | None:
-        return neighbours.server_at(path)
+        """The server is not asked: one that stands still may have no place left in its queue."""
+        try:
+            with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+                inodes = listening(file.read(), path)
+        except OSError:
+            return None
+        links = {f"socket:[{inode}]" for inode in inodes}
+        found = [row for row in _tmuxes() if links & _open_files(row.pid)] if links else []
+        return _proc(found[0]) if len(found) == 1 else None
 
     def guests(self, server: Proc, runs: Collection[str]) -> tuple[Proc, ...]:
-        return neighbours.guests(server, runs)
+        rows = (r for r in procfs.table().values() if r.ppid == server.pid and r.sid == r.pid)
+        return tuple(_proc(r) for r in rows if not r.zombie and procfs.run_of(r.pid) not in runs)
 
     def allowance(self, pid: int) -> Allowance:
         return (descriptors.of(pid) if pid else None) or descriptors.ours()
 
     def widen(self, pid: int, need: int) -> None:
         descriptors.widen_other(pid, need)
-
-    def stop_all(self, targets: Sequence[Target], *, grace: float) -> tuple[Proc, ...]:
-        """End these runs together and return who is left; it blocks, so it is for verbs only."""
-        return ending.stop_all(self, self._clock, targets, grace=grace)
 
     def beyond(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
         found = {row for rows in self._rows_of(targets).values() for row in rows}
@@ -192,22 +196,6 @@ class _Reading:
         return found
 
 
-def watch_death(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
-    if hasattr(os, "pidfd_open"):
-        try:
-            return os.pidfd_open(pid)
-        except OSError:
-            return None
-    return _kqueue_death(pid)
-
-
-def start_time(pid: int) -> int | None:
-    """Clock ticks after boot at which the process started; None when it is not alive."""
-    row = procfs.row(pid)
-    return None if row is None or row.zombie else row.start
-
-
 def _proves_itself(leader: int, run: str, rows: Mapping[int, ProcRow], runs: Mapping[int, str]) -> bool:
     row = rows.get(leader)
     if leader <= 1 or row is None:
@@ -222,18 +210,21 @@ def _may_end(row: ProcRow) -> bool:
     return not row.zombie and row.pid not in {1, os.getpid()} and procfs.own(row.pid)
 
 
-def _send(proc: Proc, signum: int) -> bool:
-    """True when this very process was there and took the signal.
+def is_alive(proc: Proc) -> bool:
+    """Still there, and the same one; a record with start 0 (`procfs.start_of`) is known by its pid alone."""
+    row = procfs.row(proc.pid)
+    return row is not None and not row.zombie and proc.start in {0, row.start}
 
-    A record with start 0 was made where the system tells no start: then its pid has to do.
-    """
+
+def _send(proc: Proc, signum: int) -> bool:
+    """True when this very process was there and took the signal."""
     if proc.pid in {0, 1, os.getpid()}:
         return False
     handle = -1
     try:
         if hasattr(os, "pidfd_open"):
             handle = os.pidfd_open(proc.pid)
-        if proc.start and start_time(proc.pid) != proc.start:
+        if not is_alive(proc):
             return False
         if handle >= 0:
             signal.pidfd_send_signal(handle, signum)
@@ -273,16 +264,34 @@ def _proc(row: ProcRow) -> Proc:
     )
 
 
-def _kqueue_death(pid: int) -> int | None:
-    kqueue = getattr(select, "kqueue", None)
-    kevent = getattr(select, "kevent", None)
-    if kqueue is None or kevent is None:
-        return None
-    queue = kqueue()
-    # EVFILT_PROC, EV_ADD, NOTE_EXIT: the constants exist only where kqueue does.
-    names = ("KQ_FILTER_PROC", "KQ_EV_ADD", "KQ_NOTE_EXIT")
-    try:
-        queue.control([kevent(pid, *(getattr(select, name) for name in names))], 0)
-        return os.dup(queue.fileno())
-    except OSError:
-        return None
+def _tmuxes() -> list[ProcRow]:
+    """The tmux servers and clients of this user."""
+    rows = procfs.table().values()
+    return [r for r in rows if r.name.startswith("tmux") and not r.zombie and procfs.own(r.pid)]
+
+
+def listening(text: str, path: str) -> set[int]:
+    """The inodes of the sockets that wait for clients at that path, by the text of /proc/net/unix."""
+    cells = (line.split(None, 7) for line in text.splitlines()[1:])
+    named = [c for c in cells if len(c) == 8 and c[7] == path]  # noqa: PLR2004 - the last one is the path
+    return {int(c[6]) for c in named if int(c[3], 16) & _LISTENS}
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
+
+
+def is_control_client(words: list[str], project_id: str) -> bool:
+    """By its command line: control mode, and exactly our anchor. A founder of a server has neither."""
+    return "-C" in words and ["-s", anchor(project_id)] in [words[i : i + 2] for i in range(len(words))]
+
+
+def _words(pid: int) -> list[str]:
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read(_WORDS_CAP).decode("utf-8", "replace").split("\0")
+    return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from types import ModuleType
 from typing import NamedTuple
 
 from fleet.host.clock import RealClock, since_boot
@@ -12,7 +13,7 @@ from fleet.ports import Unavailable
 RUN_VARIABLE = "AO_RUN_ID"
 
 _ROOT = "/proc"
-_HAS_PROCFS = os.path.exists(f"{_ROOT}/self/stat")
+HAS_PROCFS = os.path.exists(f"{_ROOT}/self/stat")
 _ENVIRON_CAP = 1 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -35,7 +36,7 @@ class ProcRow(NamedTuple):  # a tuple, because a large fleet makes thousands of 
 
 def ticks_ago(seconds: float) -> float:
     """That long ago, in the unit and from the origin of `ProcRow.start`."""
-    now = since_boot() if _HAS_PROCFS else RealClock().wall()
+    now = since_boot() if HAS_PROCFS else RealClock().wall()
     return (now - seconds) * _TICK
 
 
@@ -46,10 +47,8 @@ def age(row: ProcRow) -> float:
 
 def table() -> dict[int, ProcRow]:
     """Every process of the machine that can be seen, by pid."""
-    if not _HAS_PROCFS:
-        return _psutil_table()
     try:
-        pids = [int(name) for name in os.listdir(_ROOT) if name.isdigit()]
+        pids = [int(n) for n in os.listdir(_ROOT) if n.isdigit()] if HAS_PROCFS else _psutil().pids()
     except OSError as error:
         raise Unavailable(f"the process table could not be read: {error.strerror}; trying again") from None
     return {found.pid: found for found in map(row, pids) if found is not None}
@@ -64,8 +63,8 @@ def last_born() -> int:
 
 def row(pid: int) -> ProcRow | None:
     """One process, or nothing when it is gone."""
-    if not _HAS_PROCFS:
-        return _psutil_table().get(pid)
+    if not HAS_PROCFS:
+        return _psutil_row(pid)
     try:
         fd = os.open(f"{_ROOT}/{pid}/stat", os.O_RDONLY)
         try:
@@ -74,6 +73,16 @@ def row(pid: int) -> ProcRow | None:
             os.close(fd)
     except OSError:
         return None
+
+
+def start_of(pid: int) -> int:
+    """When a process started, in clock ticks after boot; 0 when it has ended, and where there is no /proc.
+
+    Verbs without a library compare it, so psutil is not asked. One that has ended and was not collected yet
+    still has its number: tmux may take a while to collect.
+    """
+    found = row(pid) if HAS_PROCFS else None
+    return 0 if found is None or found.zombie else found.start
 
 
 def parse(text: bytes) -> ProcRow | None:
@@ -96,7 +105,7 @@ def parse(text: bytes) -> ProcRow | None:
 
 def own(pid: int) -> bool:
     """Does it run as us? Others' processes are none of our business, root or not."""
-    if not _HAS_PROCFS:
+    if not HAS_PROCFS:
         return True  # psutil shows only what may be looked at
     try:
         return os.stat(f"{_ROOT}/{pid}").st_uid == os.geteuid()
@@ -115,7 +124,7 @@ def run_of(pid: int) -> str:
     """The run id in a process's environment: "" for none, for other users' and for the vanished."""
     if not own(pid):
         return ""
-    if not _HAS_PROCFS:
+    if not HAS_PROCFS:
         return _psutil_run(pid)
     try:
         with open(f"{_ROOT}/{pid}/environ", "rb") as file:
@@ -126,30 +135,34 @@ def run_of(pid: int) -> str:
     return rest.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def _psutil_table() -> dict[int, ProcRow]:
+def _psutil() -> ModuleType:
     try:
         import psutil
     except ImportError:
         raise Unavailable("there is no /proc here and psutil is not installed: install psutil") from None
-    rows = {}
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError), process.oneshot():
+    return psutil
+
+
+def _psutil_row(pid: int) -> ProcRow | None:
+    psutil = _psutil()
+    with suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        with process.oneshot():
             times = process.cpu_times()
-            rows[process.pid] = ProcRow(
-                pid=process.pid,
+            return ProcRow(
+                pid=pid,
                 start=int(process.create_time() * _TICK),
                 ppid=process.ppid(),
-                sid=os.getsid(process.pid),
+                sid=os.getsid(pid),
                 name=process.name(),
                 state="Z" if process.status() == psutil.STATUS_ZOMBIE else "R",
                 cpu=times.user + times.system,
             )
-    return rows
+    return None
 
 
 def _psutil_run(pid: int) -> str:
-    import psutil
-
+    psutil = _psutil()
     with suppress(psutil.Error, OSError):
         return str(psutil.Process(pid).environ().get(RUN_VARIABLE, ""))
     return ""

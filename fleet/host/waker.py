@@ -8,6 +8,7 @@ a named pipe, file changes from a thread: at once with watchfiles, without it wi
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import stat
 import threading
@@ -15,28 +16,12 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from fleet.host import processes
+from fleet.host import procfs
+from fleet.host.locks import WAKE_PIPE
 
 NUDGE = "nudge"  # the key of a verb that asked
-_PIPE = "wake"
 _CHUNK = 4096
 _POLL_S = 1.0  # between two looks at the files, where nothing tells of a change
-
-
-def nudge(state_dir: str) -> bool:
-    """Wake the watchdog of this project; False when none is listening."""
-    try:
-        fd = os.open(os.path.join(state_dir, _PIPE), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        return stat.S_ISFIFO(os.fstat(fd).st_mode) and os.write(fd, b".") == 1
-    except BlockingIOError:
-        return True  # full of nudges not yet heard
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
 
 
 class Waker:
@@ -56,12 +41,12 @@ class Waker:
         os.set_blocking(self._writer, False)
         self._add("", reader)
         if state_dir:
-            self._open_pipe(os.path.join(state_dir, _PIPE))
+            self._open_pipe(os.path.join(state_dir, WAKE_PIPE))
 
     def reopen(self) -> None:
         """The state directory is a new one: listen there."""
         self._drop(NUDGE)
-        self._open_pipe(os.path.join(self._state_dir, _PIPE))
+        self._open_pipe(os.path.join(self._state_dir, WAKE_PIPE))
         self._heard = frozenset()
 
     def wait(self, timeout: float) -> frozenset[str]:
@@ -88,10 +73,10 @@ class Waker:
             return
         self.unwatch(key)
         self._pids[key] = pid
-        fd = processes.watch_death(pid)
+        fd = watch_death(pid)
         if fd is not None:
             self._add(key, fd)
-        elif processes.start_time(pid) is None:
+        elif not procfs.start_of(pid):
             self.poke(key)
 
     def watch_fd(self, key: str, fd: int) -> None:
@@ -219,3 +204,28 @@ def _empty(fd: int) -> None:
     with suppress(BlockingIOError):
         while os.read(fd, _CHUNK):
             pass
+
+
+def watch_death(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            return None
+    return _kqueue_death(pid)
+
+
+def _kqueue_death(pid: int) -> int | None:
+    kqueue = getattr(select, "kqueue", None)
+    kevent = getattr(select, "kevent", None)
+    if kqueue is None or kevent is None:
+        return None
+    queue = kqueue()
+    # EVFILT_PROC, EV_ADD, NOTE_EXIT: the constants exist only where kqueue does.
+    names = ("KQ_FILTER_PROC", "KQ_EV_ADD", "KQ_NOTE_EXIT")
+    try:
+        queue.control([kevent(pid, *(getattr(select, name) for name in names))], 0)
+        return os.dup(queue.fileno())
+    except OSError:
+        return None

@@ -1,1 +1,1 @@
-"""What survives: whole documents, appended events, locks."""
+"""What survives: whole documents, appended events."""

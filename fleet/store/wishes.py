@@ -6,15 +6,20 @@ moment. Reading takes no lock (the file is always whole), and asking whether it 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
+from fleet import reading
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.desired import NOTHING, Desired
 from fleet.ports import Disk, FileStat
 from fleet.store.documents import Store
+from fleet.text import as_object
 
 NAME = "desired"
+_CAP = 64 << 20
 
 
 class DesiredFile:
@@ -55,3 +60,30 @@ class DesiredFile:
         data = self._store.load(NAME)
         self._value = from_plain(Desired, data) if data is not None else NOTHING
         self._seen, self._looked = seen, True
+
+
+# --------------------------------------------------------------------------------------------------
+# What a verb reads of the state directory without a Store: quick, and nothing is set aside.
+
+
+def wants(state_dir: str) -> dict[str, str]:
+    """What the operator wants of each member: up or down."""
+    for name in (f"{NAME}.json", f"{NAME}.json.prev"):
+        try:
+            entries = _object(os.path.join(state_dir, name), reading.read)["data"]["entries"]
+            return {member: str(entry["want"]) for member, entry in entries.items()}
+        except (KeyError, TypeError, AttributeError):
+            continue
+    return {}
+
+
+def read_view(state_dir: str, read: Callable[[str, int], bytes] = reading.read) -> dict[str, Any] | None:
+    """The document that the watchdog wrote last; None when there is none that can be read."""
+    return _object(os.path.join(state_dir, "view.json"), read) or None
+
+
+def _object(path: str, read: Callable[[str, int], bytes]) -> dict[str, Any]:
+    try:
+        return as_object(read(path, _CAP))
+    except OSError:
+        return {}

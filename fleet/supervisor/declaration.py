@@ -15,11 +15,11 @@ from fleet.config.source import text_of
 from fleet.core.in_force import Cause, Ground, cause, changed
 from fleet.core.model import Fleet
 from fleet.host.disk import RealDisk
+from fleet.host.locks import watchdog_holder
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import Distrust, untrusted
 from fleet.ports import Unavailable
 from fleet.store.lastgood import RECORD, Record, folder, ground_of, place, read_own, recall, recorded_in
-from fleet.store.locks import watchdog_holder
 from fleet.times.moment import Wall
 
 STALE_S = 86400.0  # a record whose project is gone is kept that long

@@ -8,11 +8,12 @@ import secrets
 from fleet.core.model import Fleet
 from fleet.host.clock import RealClock
 from fleet.host.disk import RealDisk
+from fleet.host.env import this_host
 from fleet.host.http import Loopback
-from fleet.host.machine import RealLocks, RealServers, this_host
+from fleet.host.locks import RealLocks
 from fleet.host.pane_logs import LogKeeper
 from fleet.host.processes import ProcTable
-from fleet.host.tmux.server import server_of
+from fleet.host.tmux.server import RealServers, server_of
 from fleet.ports import Clock, Disk, Tmux
 from fleet.supervisor.cli_servers import Mail, Pages
 from fleet.supervisor.world import Helpers, World

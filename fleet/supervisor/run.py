@@ -20,12 +20,12 @@ import fleet as package
 from fleet import config, engine
 from fleet.core.words import EventType
 from fleet.host.children import Jobs
+from fleet.host.locks import WatchdogLock
 from fleet.host.tmux.control import ControlTmux
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.host.waker import Waker
 from fleet.ports import Clock, LockError
-from fleet.store.locks import WatchdogLock
 from fleet.supervisor.declaration import Standing, keep
 from fleet.supervisor.keepsakes import KeepingDisk, move_back_in
 from fleet.supervisor.loop_keeper import LoopKeeper

@@ -27,14 +27,13 @@ from fleet import __version__, bootstrap, config, engine
 from fleet.core.model import Fleet, Member
 from fleet.host import packages
 from fleet.host.descriptors import EXTRA, needed
+from fleet.host.locks import watchdog_holder
 from fleet.host.processes import ProcTable
 from fleet.host.tmux.client import resolve_socket
 from fleet.host.tmux.dialects import OLDEST, PROVED, Confidence, standing
-from fleet.host.tmux.neighbours import server_at
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.ports import Unavailable
-from fleet.store.locks import watchdog_holder
 from fleet.supervisor.operator import short_of
 from fleet.verbs.common import Io
 from fleet.verbs.fleets import config_path
@@ -285,7 +284,7 @@ def server(fleet: Fleet) -> Check:
 def open_files(fleet: Fleet) -> Check:
     """A tmux server that runs out of them answers no verb any more."""
     tmux = server_of(fleet)
-    running = server_at(tmux.path)
+    running = ProcTable().listener(tmux.path)
     pid = running.pid if running else 0
     sessions = sum(member.enabled for member in fleet.members) + EXTRA
     short = short_of(sessions, pid, ProcTable().allowance(pid), users=tmux.is_users)

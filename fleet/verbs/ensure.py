@@ -16,7 +16,8 @@ import subprocess
 from fleet import engine
 from fleet.core.desired import Want
 from fleet.core.words import EventType, WatchdogState
-from fleet.store.locks import pulse, wants
+from fleet.host.locks import pulse
+from fleet.store.wishes import wants
 from fleet.supervisor.operator import Operator, watchdog_argv
 from fleet.verbs.common import Io
 from fleet.verbs.fleets import require_trust, running_fleet

@@ -19,7 +19,6 @@ from fleet.core.loop.phases import find, ids_of, place_at
 from fleet.host import git
 from fleet.host.children import Jobs
 from fleet.host.disk import RealDisk
-from fleet.host.waker import nudge
 from fleet.supervisor.gate_runs import GateBook, gate_command, gate_log, gate_result, proved_for
 from fleet.supervisor.operator import Operator
 from fleet.supervisor.phase_files import read_status, watched
@@ -196,4 +195,4 @@ class _Runner:
 
     def __exit__(self, *_: object) -> None:
         self.jobs.close()
-        nudge(self.operator.house.state_dir)
+        self.operator.locks.nudge()

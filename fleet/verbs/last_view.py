@@ -15,11 +15,12 @@ from fleet.core.codec import from_plain, to_plain
 from fleet.core.outline import Outline
 from fleet.core.views import Now, overlaid, problem, unjudged
 from fleet.core.words import State, WatchdogState
+from fleet.host.locks import Beat, pulse
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.ports import Clock, Disk, Unavailable
 from fleet.store.lastgood import ground_of, recall
-from fleet.store.locks import Beat, pulse, read_view, wants
+from fleet.store.wishes import read_view, wants
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet

@@ -23,7 +23,7 @@ from fleet.backends import profiles
 from fleet.backends.screen_reader import read
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
-from fleet.host.machine import host_zone as zone_of_this_machine
+from fleet.host.env import host_zone as zone_of_this_machine
 from fleet.host.tmux.server import server_of
 from fleet.ports import Unavailable
 from fleet.text import escaped

@@ -33,7 +33,7 @@ from fleet.core.verbs_and_states import Told
 from fleet.core.words import Detail, Outcome
 from fleet.host import descriptors
 from fleet.host.clone import CloneError, make_clone
-from fleet.store.locks import is_stale
+from fleet.host.locks import is_stale
 from fleet.supervisor.deputy import Deputy, observer
 from fleet.supervisor.launch import ARGUMENT_CAP
 from fleet.supervisor.operator import watchdog_argv

@@ -13,8 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from fleet.host import descriptors
+from fleet.host.locks import WatchdogLock
 from fleet.ports import Held
-from fleet.store.locks import WatchdogLock
 from fleet.supervisor.declaration import attend
 from fleet.supervisor.deputy import observer
 from fleet.supervisor.run import Watch

@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "signals whoever has the pid now",
         "fleet/host/processes.py",
-        "if proc.start and start_time(proc.pid) != proc.start:",
-        "if start_time(proc.pid) is None:",
+        "if not is_alive(proc):",
+        "if procfs.row(proc.pid) is None:",
         f"{PROCESSES}::test_a_signal_for_a_process_of_another_start_is_not_sent",
     ),
     Mutant(
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "holds a lock that was taken away",
-        "fleet/store/locks.py",
+        "fleet/host/locks.py",
         "return self._fd is not None and _is_at(self._fd, self.path)",
         "return self._fd is not None",
         "tests/unit/test_locks.py::test_a_lock_file_taken_away_or_replaced_is_noticed",

@@ -23,7 +23,6 @@ FILES = ("host/ending.py",)
 APART = {  # why a file of these rooms is not counted
     "core/verbs_and_states.py": "a table that documents are made from",
     "text.py": "columns for people",
-    "store/locks.py": "flock itself: the simulation has its own lock",
     "store/lastgood.py": "the last good declaration of a project, below the home of the user",
     "supervisor/project.py": "puts the real ports together",
     "supervisor/declaration.py": "finds the file of a verb: tests/tmux",
@@ -45,6 +44,9 @@ NEVER: dict[str, str] = {
     "store/house.py: Footing.clock": "a protocol: its lines run nowhere",
     "store/house.py: Footing.disk": "a protocol: its lines run nowhere",
     "store/house.py: Footing.locks": "a protocol: its lines run nowhere",
+    "store/wishes.py: wants": "read by verbs that show, without a Store: tests/unit",
+    "store/wishes.py: read_view": "as `wants`",
+    "store/wishes.py: _object": "as `wants`",
     "core/words.py: Word.__new__": "runs when the words are defined",
     "core/agent/bringup.py: finished": "what `up` says of a finished task: tests/unit and tests/tmux",
     "core/agent/limits.py: _arm_moved": "no simulated CLI corrects the time of a banner that stands",

@@ -18,6 +18,8 @@ import pytest
 
 from fleet.core.seen import PaneView
 from fleet.host import procfs
+from fleet.host.clock import RealClock
+from fleet.host.ending import stop_all
 from fleet.host.processes import ProcTable
 from fleet.host.tmux.client import TmuxServer, resolve_socket
 from fleet.host.tmux.control import ControlTmux
@@ -121,7 +123,7 @@ def tear_down(floor: Floor) -> None:
     floor.raw("kill-server")
     table = ProcTable()
     tagged = {run for run in map(procfs.run_of, procfs.table()) if run.startswith(floor.tag)}
-    survivors = table.stop_all([(0, run) for run in {*floor.runs, *tagged}], grace=0.0)
+    survivors = stop_all(table, RealClock(), [(0, run) for run in {*floor.runs, *tagged}], grace=0.0)
     if os.path.exists(floor.socket):
         os.unlink(floor.socket)
     assert not survivors, f"the test left processes behind: {survivors}"

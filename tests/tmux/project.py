@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from fleet.host import procfs
+from fleet.host.clock import RealClock
+from fleet.host.ending import stop_all
 from fleet.host.processes import ProcTable
 from fleet.host.tmux.client import resolve_socket
 from fleet.store.eventlog import parse
@@ -134,7 +136,7 @@ class Project:
         self.tmux("kill-server")
         for pid in map(int, server):
             self._end_server(pid)
-        survivors = ProcTable().stop_all([(0, run) for run in runs], grace=1.0)
+        survivors = stop_all(ProcTable(), RealClock(), [(0, run) for run in runs], grace=1.0)
         socket = resolve_socket(self.socket)
         if os.path.exists(socket):
             os.unlink(socket)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from fleet.host import freezer, procfs
+from fleet.host.clock import RealClock
+from fleet.host.ending import stop_all
 from fleet.host.processes import ProcTable
 from tests.tmux.project import Project, until
 
@@ -124,7 +126,7 @@ def test_a_control_group_holds_and_lets_go(tmp_path):
         table.signal(table.members(pid, run), signal.SIGCONT)
         assert moves(p)
         assert table.freeze(pid, run) == ""
-        assert not table.stop_all([(pid, run)], grace=5.0)
+        assert not stop_all(table, RealClock(), [(pid, run)], grace=5.0)
     finally:
         p.tear_down()
 

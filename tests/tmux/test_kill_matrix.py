@@ -17,7 +17,7 @@ from fleet.core.queue import tail_of
 from fleet.core.words import MessageKind
 from fleet.host import procfs
 from fleet.host.disk import RealDisk
-from fleet.host.waker import nudge
+from fleet.host.locks import nudge
 from fleet.store.outbox import Outbox
 from tests.deadlines import patience
 from tests.tmux.project import Project, until

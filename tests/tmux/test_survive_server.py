@@ -13,7 +13,7 @@ import pytest
 
 from fleet.host import procfs
 from fleet.host.clock import RealClock
-from fleet.store.locks import WatchdogLock
+from fleet.host.locks import WatchdogLock
 from tests.tmux.project import ENGINE, Project, scripted, until
 
 pytestmark = pytest.mark.tmux

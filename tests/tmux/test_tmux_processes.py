@@ -12,7 +12,11 @@ import pytest
 
 from fleet.core.seen import Proc
 from fleet.host import procfs
-from fleet.host.processes import ProcTable, start_time, watch_death
+from fleet.host.clock import RealClock
+from fleet.host.ending import stop_all
+from fleet.host.processes import ProcTable
+from fleet.host.procfs import start_of
+from fleet.host.waker import watch_death
 from tests.outcomes import DONE
 from tests.tmux.conftest import until
 
@@ -76,11 +80,11 @@ def test_stopping_ends_every_kind_of_child_and_no_innocent(floor):
     decoy = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     procs = [p for p in ProcTable().members(view.ref.pid, view.ref.run) if p.pid in kinds.values()]
     try:
-        assert ProcTable().stop_all([(view.ref.pid, view.ref.run)], grace=1.0) == ()
+        assert stop_all(ProcTable(), RealClock(), [(view.ref.pid, view.ref.run)], grace=1.0) == ()
         table = ProcTable()
         assert [p for p in procs if table.alive(p)] == []
-        assert start_time(decoy.pid) is not None
-        assert start_time(other.ref.pid) is not None
+        assert start_of(decoy.pid)
+        assert start_of(other.ref.pid)
     finally:
         decoy.kill()
         decoy.wait()
@@ -92,12 +96,12 @@ def test_orphans_are_found_after_the_leader_and_the_server_are_gone(floor):
     os.kill(view.ref.server.pid, signal.SIGKILL)
     with suppress(ProcessLookupError):  # it hangs up when its terminal goes with the server
         os.kill(view.ref.pid, signal.SIGKILL)
-    until(lambda: start_time(view.ref.pid) is None)
+    until(lambda: not start_of(view.ref.pid))
     table = ProcTable()
     left = {p.pid for p in table.members(view.ref.pid, view.ref.run)}
     assert {kinds[k] for k in ("nohup", "setsid", "ignores-hangup", "handles-hangup", "daemon")} <= left
-    assert table.stop_all([(view.ref.pid, view.ref.run)], grace=0.5) == ()
-    assert not [k for k, pid in kinds.items() if start_time(pid) is not None]
+    assert stop_all(table, RealClock(), [(view.ref.pid, view.ref.run)], grace=0.5) == ()
+    assert not [k for k, pid in kinds.items() if start_of(pid)]
 
 
 def test_an_agent_that_wiped_its_environment_is_still_found_by_its_session(floor):
@@ -151,8 +155,8 @@ def test_a_zombie_is_not_alive_and_not_a_member():
 def test_a_frozen_agent_can_be_stopped(floor):
     view = floor.start("a-one", "exec sleep 1000")
     os.kill(view.ref.pid, signal.SIGSTOP)
-    assert ProcTable().stop_all([(view.ref.pid, view.ref.run)], grace=10.0) == ()
-    assert start_time(view.ref.pid) is None
+    assert stop_all(ProcTable(), RealClock(), [(view.ref.pid, view.ref.run)], grace=10.0) == ()
+    assert not start_of(view.ref.pid)
 
 
 def test_we_never_end_ourselves(monkeypatch):
@@ -208,8 +212,8 @@ def test_a_hundred_runs_end_together(floor):
     launches = [floor.launch(n, stubborn if n == "a-7" else "sleep 1000 & exec sleep 1000") for n in names]
     assert set(floor.server.create(launches).values()) == {DONE}
     panes = floor.server.listing().panes
-    assert ProcTable().stop_all([(p.ref.pid, p.ref.run) for p in panes], grace=2.0) == ()
-    assert not [p for p in panes if start_time(p.ref.pid) is not None]
+    assert stop_all(ProcTable(), RealClock(), [(p.ref.pid, p.ref.run) for p in panes], grace=2.0) == ()
+    assert not [p for p in panes if start_of(p.ref.pid)]
 
 
 def test_many_trees_and_many_dead_cost_one_reading_of_the_table_a_look(monkeypatch):

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     },
     "scripted_agent": {"text", "backends.scripted"},
     # the last one to name the package that is missing
-    "bootstrap": {"umask", "engine", "ports", "store.locks", "host.packages"},
+    "bootstrap": {"umask", "engine", "ports", "host.locks", "host.packages"},
     "start": {"verbs", "tokens", "umask"},
     "__main__": {"start"},
     "engine": set(),

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from fleet import bootstrap, engine, ports
 from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import Backend, Fleet, Member
-from fleet.host import packages
+from fleet.host import locks, packages
 from fleet.host.tmux import dialects, server
-from fleet.store import documents, locks, outbox
+from fleet.store import documents, outbox
 from fleet.text import escaped, render
 from fleet.verbs import common, completions, doctor, init, logs, main, parser
 from tests.deadlines import patience

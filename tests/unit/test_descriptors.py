@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleet.host.descriptors import AMPLE, UNLIMITED, needed, parse, widened
-from fleet.host.tmux.neighbours import listening
+from fleet.host.processes import listening
 from fleet.ports import Allowance
 
 

@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from fleet.host.clock import RealClock
+from fleet.host.locks import WatchdogLock, alone, state_lock, watchdog_holder
+from fleet.host.procfs import start_of
 from fleet.ports import Held, LockError
-from fleet.store.locks import WatchdogLock, alone, start_of, state_lock, watchdog_holder
 
 ROOT = Path(__file__).parents[2]
 
 HOLDER = """
 import sys
-from fleet.store.locks import WatchdogLock
+from fleet.host.locks import WatchdogLock
 from fleet.ports import Held
 from fleet.host.clock import RealClock
 try:
@@ -127,7 +128,7 @@ def test_a_child_does_not_inherit_the_lock(tmp_path):
 
 WRITER = """
 import sys
-from fleet.store.locks import state_lock
+from fleet.host.locks import state_lock
 from fleet.host.clock import RealClock
 path = sys.argv[1] + "/count"
 for _ in range(50):
@@ -147,7 +148,7 @@ def test_writers_under_the_state_lock_never_overlap(tmp_path):
 
 
 def test_the_state_lock_gives_up_after_its_time_and_names_the_holder(tmp_path):
-    held = "import sys\nfrom fleet.store.locks import state_lock\nfrom fleet.host.clock import RealClock\n"
+    held = "import sys\nfrom fleet.host.locks import state_lock\nfrom fleet.host.clock import RealClock\n"
     held += "with state_lock(sys.argv[1], RealClock()):\n    print('in', flush=True)\n    sys.stdin.read()\n"
     child = subprocess.Popen([sys.executable, "-c", held, str(tmp_path)], cwd=ROOT, text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip

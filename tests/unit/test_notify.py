@@ -495,7 +495,7 @@ def test_a_fleet_that_should_be_up_without_a_watchdog_is_noticed(tmp_path):
 
 
 def test_a_watchdog_that_hangs_is_noticed_and_one_that_beats_is_not(tmp_path):
-    from fleet.store.locks import WatchdogLock
+    from fleet.host.locks import WatchdogLock
 
     rig = Rig(tmp_path, COMMAND)
     state = os.path.join(rig.fleet.log_dir, "state")

@@ -14,10 +14,10 @@ from fleet.core.loop.nouns import LoopShown
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.views import Row
 from fleet.host.disk import RealDisk
+from fleet.host.procfs import start_of
 from fleet.host.tmux.client import TmuxServer
 from fleet.ports import Unavailable
 from fleet.store.documents import Store
-from fleet.store.locks import start_of
 from fleet.supervisor import declaration
 from fleet.supervisor.view import Board
 from fleet.verbs import common, main

@@ -20,9 +20,9 @@ from fleet.core.memory import Message
 from fleet.core.words import FINAL, MessageKind, MessageState
 from fleet.host.clock import RealClock
 from fleet.host.disk import RealDisk
+from fleet.host.locks import state_lock
 from fleet.store import documents as store_module
 from fleet.store.documents import Store, StoreError
-from fleet.store.locks import state_lock
 from fleet.store.outbox import Outbox, OutboxFull
 from fleet.store.wishes import DesiredFile
 from tests.programs import need

@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from fleet.host.waker import NUDGE, Waker, nudge
+from fleet.host.locks import nudge
+from fleet.host.waker import NUDGE, Waker
 
 LONG = 30.0
 

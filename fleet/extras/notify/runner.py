@@ -18,11 +18,12 @@ from fleet.extras.notify.notices import Book, Notice, begins, ends
 from fleet.extras.notify.notifier import Look, Notifier, drift_of
 from fleet.extras.notify.targets import Dispatch, deliver, end_children
 from fleet.host.disk import RealDisk
+from fleet.host.locks import alone, pulse
 from fleet.ports import Clock
 from fleet.reading import mark_of
 from fleet.store.documents import Store
 from fleet.store.eventlog import Events
-from fleet.store.locks import alone, pulse, read_view, wants
+from fleet.store.wishes import read_view, wants
 from fleet.text import secret_values
 
 LOCK = "notify.lock"

@@ -1,4 +1,4 @@
-"""Which tmux server is this fleet's, and how a person's terminal reaches a session of it."""
+"""Which tmux servers there are for a fleet, and how a person's terminal reaches a session of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,43 @@ import subprocess
 
 from fleet import reading
 from fleet.core.in_force import Grounded
-from fleet.host.tmux.client import TmuxServer, check_socket, resolve_socket
+from fleet.core.seen import Listing
+from fleet.host.tmux.client import TmuxServer, check_socket, require_tmux, resolve_socket
+from fleet.ports import Unavailable
+
+RECORDED = "socket"  # in the state directory: where the server really is, as the first `up` found it
+
+
+class RealServers:
+    """The Servers port."""
+
+    def __init__(self, fleet: Grounded) -> None:
+        self._fleet = fleet
+
+    def require_tmux(self) -> None:
+        require_tmux()
+
+    def ours(self) -> TmuxServer:
+        return server_of(self._fleet)
+
+    def socket(self) -> str:
+        return resolve_socket(self._fleet.tmux_socket)
+
+    def users_listing(self) -> Listing:
+        try:
+            return _server(self._fleet, "default").listing()
+        except Unavailable:
+            return Listing(None)
+
+
+def server_of(fleet: Grounded) -> TmuxServer:
+    """The fleet's tmux server, spoken to by processes."""
+    return _server(fleet, fleet.tmux_socket, _elsewhere(fleet))
+
+
+def _server(fleet: Grounded, socket: str, path: str = "") -> TmuxServer:
+    state_dir = os.path.join(fleet.log_dir, "state")
+    return TmuxServer(socket, state_dir, fleet.project_id, fleet.log_dir, socket_path=path)
 
 
 def recorded_socket(fleet: Grounded) -> str:
@@ -18,36 +54,20 @@ def recorded_socket(fleet: Grounded) -> str:
         return ""
 
 
-def server_of(fleet: Grounded) -> TmuxServer:
-    """The fleet's tmux server, spoken to by processes."""
+def _elsewhere(fleet: Grounded) -> str:
+    """The recorded socket, if the server's name would lead to another one now."""
     path = recorded_socket(fleet)
-    if path == resolve_socket(fleet.tmux_socket):
-        path = ""
-    return TmuxServer(
-        fleet.tmux_socket,
-        os.path.join(fleet.log_dir, "state"),
-        fleet.project_id,
-        fleet.log_dir,
-        socket_path=path,
-    )
+    return "" if path == resolve_socket(fleet.tmux_socket) else path
 
 
 # --------------------------------------------------------------------------------------------------
 # How a person's terminal reaches a session: the one tmux command that `attach` runs and `status` prints.
 
 
-RECORDED = "socket"  # in the state directory: where the server really is, as the first `up` found it
-
-
 def server_command(fleet: Grounded) -> list[str]:
     """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
-    try:
-        recorded = reading.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
-    except (OSError, UnicodeDecodeError):
-        recorded = ""
-    if recorded and recorded != resolve_socket(fleet.tmux_socket):
-        return ["tmux", "-S", recorded]
-    return ["tmux", "-L", fleet.tmux_socket]
+    path = _elsewhere(fleet)
+    return ["tmux", "-S", path] if path else ["tmux", "-L", fleet.tmux_socket]
 
 
 def require_own_server(fleet: Grounded) -> None:

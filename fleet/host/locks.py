@@ -1,4 +1,4 @@
-"""Between processes: locks, and the watchdog's heartbeat.
+"""What the processes of one fleet share in its state directory: locks, a heartbeat, a pipe that wakes.
 
 `watchdog.lock` is held for a watchdog's whole life, `state.lock` for the length of a write; `alone` keeps any
 other work from being done twice at once. All are flocks, so they end with their process, however it ends.
@@ -13,19 +13,25 @@ import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from fleet import reading
 from fleet.core.words import WatchdogState
+from fleet.host.procfs import start_of
 from fleet.ports import Clock, Held, LockError
+from fleet.text import as_object
 
 WATCHDOG_LOCK = "watchdog.lock"
 STATE_LOCK = "state.lock"
+WAKE_PIPE = "wake"
 _POLL_S = 0.02
 _SIGNED_IN = 25  # polls
-
+STALE_TICKS = 3
+SLACK_S = 5.0
 
 _FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 
@@ -94,14 +100,14 @@ def _sign(fd: int, clock: Clock) -> None:
 
 def _holder(path: str) -> Held:
     try:
-        told = json.loads(reading.read(path, 4096))
+        told = as_object(reading.read(path, 4096))
         return Held(path, int(told["pid"]), int(told["start"]), float(told["since"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Held(path, 0, 0, 0.0)
 
 
 def _signed_holder(path: str, clock: Clock) -> Held:
-    """The same, given a moment: between taking it and signing, the file names nobody or a predecessor."""
+    """The same, given a moment: between taking it and signing, the file is empty or names a predecessor."""
     held = _holder(path)
     for _ in range(_SIGNED_IN):
         if held.pid and start_of(held.pid) == held.start:
@@ -111,21 +117,8 @@ def _signed_holder(path: str, clock: Clock) -> Held:
     return held
 
 
-def start_of(pid: int) -> int:
-    """When a process started, in clock ticks after boot; 0 where the system does not say, or it has ended.
-
-    One that has ended and was not collected yet still has its number: tmux may take a while to collect.
-    """
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            facts = file.read().rpartition(b")")[2].split()
-        return 0 if facts[0] in b"ZX" else int(facts[19])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
 class WatchdogLock:
-    """One watchdog a project: take it before the first effect, and ask each tick if it is still ours."""
+    """One watchdog per project: take it before the first effect, and ask each tick if it is still ours."""
 
     def __init__(self, state_dir: str, clock: Clock) -> None:
         self.path = f"{state_dir}/{WATCHDOG_LOCK}"
@@ -146,7 +139,7 @@ class WatchdogLock:
         return self._fd is not None and _is_at(self._fd, self.path)
 
     def retake(self) -> None:
-        """Take it anew where its file, or its whole directory, was taken away; Held if somebody else has."""
+        """Take it anew where its file, or its whole directory, was taken away; Held if another one has."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -179,7 +172,7 @@ def watchdog_holder(state_dir: str) -> Held | None:
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # it exists, and is somebody else's
+        pass  # it exists, and is another user's
     return held
 
 
@@ -188,7 +181,7 @@ _inside: dict[str, int] = {}  # how deep this process already is in a state lock
 
 @contextlib.contextmanager
 def state_lock(state_dir: str, clock: Clock, timeout: float = 10.0) -> Iterator[None]:
-    """Keep every other writer of the state out. May be taken again by who has it."""
+    """Keep every other writer of the state out. Its holder may take it again."""
     path = os.path.realpath(f"{state_dir}/{STATE_LOCK}")
     if path in _inside:
         _inside[path] += 1
@@ -211,13 +204,40 @@ def state_lock(state_dir: str, clock: Clock, timeout: float = 10.0) -> Iterator[
         os.close(fd)
 
 
-# --------------------------------------------------------------------------------------------------
-# What any process may ask of the state directory without a lock: does the watchdog work, what did it see.
+class RealLocks:
+    """The Locks port."""
+
+    def __init__(self, state_dir: str, clock: Clock) -> None:
+        self._state_dir = state_dir
+        self._clock = clock
+
+    def state(self) -> AbstractContextManager[object]:
+        return state_lock(self._state_dir, self._clock)
+
+    def lead(self) -> WatchdogLock:
+        return WatchdogLock(self._state_dir, self._clock)
+
+    def holder(self) -> Held | None:
+        return watchdog_holder(self._state_dir)
+
+    def nudge(self) -> None:
+        nudge(self._state_dir)
 
 
-STALE_TICKS = 3
-SLACK_S = 5.0
-CAP = 64 << 20
+def nudge(state_dir: str) -> bool:
+    """Wake the watchdog of this project; False when none is listening."""
+    try:
+        fd = os.open(os.path.join(state_dir, WAKE_PIPE), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode) and os.write(fd, b".") == 1
+    except BlockingIOError:
+        return True  # full of nudges that the watchdog has not read yet
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,28 +270,4 @@ def _last_beat(state_dir: str) -> float | None:
     try:
         return os.stat(os.path.join(state_dir, "heartbeat")).st_mtime
     except OSError:
-        return None
-
-
-def read_view(state_dir: str, read: Callable[[str, int], bytes] = reading.read) -> dict[str, Any] | None:
-    """The document that the watchdog wrote last; None when there is none that can be read."""
-    view = _json(os.path.join(state_dir, "view.json"), read)
-    return view if isinstance(view, dict) else None
-
-
-def wants(state_dir: str) -> dict[str, str]:
-    """What the operator wants of each member: up or down."""
-    for name in ("desired.json", "desired.json.prev"):
-        try:
-            entries = _json(os.path.join(state_dir, name), reading.read)["data"]["entries"]
-            return {member: str(entry["want"]) for member, entry in entries.items()}
-        except (KeyError, TypeError, AttributeError):
-            continue
-    return {}
-
-
-def _json(path: str, read: Callable[[str, int], bytes]) -> Any:
-    try:
-        return json.loads(read(path, CAP))
-    except (OSError, ValueError, RecursionError):
         return None
