@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from fleet.core.result import Fault, Result
+from fleet.core.decision import Fault, Result
 from fleet.core.seen import Listing, PaneRef, Proc
 from fleet.times.moment import Wall
 

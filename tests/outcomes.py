@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.core.result import Result
+from fleet.core.decision import Result
 from fleet.core.words import Outcome
 
 DONE, EXISTS = Result(Outcome.DONE), Result(Outcome.EXISTS)

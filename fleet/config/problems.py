@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from fleet.core.decision import Fault
 from fleet.core.in_force import Cause
-from fleet.core.result import Fault
 
 KeyPath = tuple[str | int, ...]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fleet.core.actions import Action
 from fleet.core.decision import Note
 from fleet.core.desired import Want
-from fleet.core.loop.nouns import NO_LOOP, LoopShown
+from fleet.core.effects import Action
+from fleet.core.loop.loop_case import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import Backend, Member, WatchdogSpec
 from fleet.core.seen import PaneView, Posted, Reading, ScreenState

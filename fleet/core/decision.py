@@ -1,7 +1,8 @@
-"""The one form in which a decision leaves core: what to keep, show, tell and do, and when to look again.
+"""The one form in which a decision leaves core, and the form in which the outcome of an effect comes back.
 
-Whoever carries it out keeps this order: messages, memory, notes, effects. A crash in between decides the same
-again, and puts the same messages down under the same ids.
+A decision says what to keep, show, tell and do, and when to look again. The executor keeps this order:
+messages, memory, notes, effects. A crash in between decides the same again, and puts the same messages down
+under the same ids.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fleet.core.words import EventType
+from fleet.core.words import EventType, Outcome
 
 if TYPE_CHECKING:
-    from fleet.core.memory import Message
+    from fleet.core.memory import Message, Run
     from fleet.times.moment import Steady
 
 Memory = TypeVar("Memory")
@@ -40,3 +41,32 @@ class Decision(Generic[Memory, Shown, Effect]):
     effects: tuple[Effect, ...] = ()
     wake_at: Steady | None = None  # look again not later than this
     trace: tuple[tuple[str, str], ...] = ()  # what each part said
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of an action: the word that counts, and the reason for people."""
+
+    outcome: Outcome
+    why: str = ""
+    run: Run | None = None  # that a start began
+
+    @property
+    def ok(self) -> bool:
+        """It was done."""
+        return self.outcome is Outcome.DONE
+
+
+# --------------------------------------------------------------------------------------------------
+# What went wrong in a way that a person can act on. `fleet/verbs/main.py` prints it as it is.
+
+
+class Fault(Exception):
+    """Its text says what failed and what to do. Any other exception is a fault of this program."""
+
+    code = 1  # the exit code of a verb that ends with it
+    hint = ""
+
+    def lines(self) -> list[str]:
+        """All that is to be said, one line for each thing that is wrong."""
+        return [str(self)]

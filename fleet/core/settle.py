@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fleet.core.actions import Action, Paste, Post, Press, Start, Unpause
 from fleet.core.agent.heal import BAD_ID_TRIES
-from fleet.core.decision import Note
+from fleet.core.decision import Note, Result
+from fleet.core.effects import Action, Paste, Post, Press, Start, Unpause
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.queue import advance
-from fleet.core.result import Result
 from fleet.core.words import EventType, MessageState, Outcome
 from fleet.times.moment import UNNAMED, Moment, Steady, Wall
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from fleet.core.actions import LearnId
 from fleet.core.decision import Note
+from fleet.core.effects import LearnId
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import Backend, Member, Phase
 from fleet.core.words import EventType

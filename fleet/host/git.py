@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from fleet.core.loop.gates import ancestors
 from fleet.core.loop.handoff import EMPTY
-from fleet.core.loop.nouns import Commit, GitView, History, TreeView
+from fleet.core.loop.loop_case import Commit, GitView, History, TreeView
 from fleet.host.children import child_env
 from fleet.ports import Disk, FileStat
 from fleet.times.moment import Wall

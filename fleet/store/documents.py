@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.core.result import Fault
+from fleet.core.decision import Fault
 from fleet.ports import Disk
 
 Document = dict[str, Any]

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
+from fleet.core.decision import Fault
 from fleet.core.memory import Message
-from fleet.core.result import Fault
 from fleet.core.words import FINAL, MessageKind, MessageState
 from fleet.ports import Disk
 from fleet.times.moment import Wall, later

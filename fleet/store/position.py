@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.loop.nouns import LoopShown, Place
-from fleet.core.result import Result
+from fleet.core.decision import Result
+from fleet.core.loop.loop_case import LoopShown, Place
 from fleet.core.words import Outcome
 from fleet.store.documents import Store, StoreError
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from fleet.core.decision import Result
 from fleet.core.desired import Desired
 from fleet.core.model import Fleet, Member
-from fleet.core.result import Result
 from fleet.core.seen import PaneView, Proc
 from fleet.core.words import Detail, Outcome
 from fleet.ports import Target, Unavailable

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
-from fleet.core.loop.effects import RunGate
+from fleet.core.effects import RunGate
 from fleet.core.loop.gates import Answer, judge
-from fleet.core.loop.nouns import GateResult, Job, TreeView
+from fleet.core.loop.loop_case import GateResult, Job, TreeView
 from fleet.core.model import Loop
 from fleet.host import git
 from fleet.ports import JobEnd

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fleet.core.loop.effects import RunGate
-from fleet.core.loop.nouns import GateJob, GateResult, GitView, History, Job, LoopJob, TreeView
+from fleet.core.effects import RunGate
+from fleet.core.loop.loop_case import GateJob, GateResult, GitView, History, Job, LoopJob, TreeView
 from fleet.core.model import Loop
 from fleet.host import git
 from fleet.ports import Children

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fleet.core.decision import Note
+from fleet.core.decision import Note, Result
 from fleet.core.desired import Want
-from fleet.core.loop.effects import (
+from fleet.core.effects import (
     CallTask,
     CancelGate,
     ClearMarker,
@@ -23,9 +23,8 @@ from fleet.core.loop.effects import (
     WriteMarker,
 )
 from fleet.core.loop.gates import commit_of, name_of
-from fleet.core.loop.nouns import LoopJob
+from fleet.core.loop.loop_case import LoopJob
 from fleet.core.model import Fleet, Loop
-from fleet.core.result import Result
 from fleet.core.words import EventType, Outcome
 from fleet.host import git
 from fleet.store.house import House

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fleet.core.codec import from_plain, to_plain
+from fleet.core.decision import Result
+from fleet.core.effects import LoopEffect
 from fleet.core.loop.decide_loop import LoopDecision
-from fleet.core.loop.effects import LoopEffect
-from fleet.core.loop.nouns import Job, LoopMemory, LoopSeen
+from fleet.core.loop.loop_case import Job, LoopMemory, LoopSeen
 from fleet.core.model import Fleet, Loop
-from fleet.core.result import Result
 from fleet.ports import Children
 from fleet.store.house import House
 from fleet.supervisor.loop_children import LoopChildren

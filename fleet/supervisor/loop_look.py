@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import RunGate
+from fleet.core.effects import RunGate
 from fleet.core.loop.gates import commit_of
-from fleet.core.loop.nouns import (
+from fleet.core.loop.loop_case import (
     GateJob,
     GateResult,
     GitView,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fleet.core.agent.decide import AgentDecision
 from fleet.core.case import Case
-from fleet.core.loop.nouns import NO_LOOP, LoopShown
+from fleet.core.loop.loop_case import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, FleetMemory
 from fleet.core.model import Member
 from fleet.times.moment import Moment, Steady

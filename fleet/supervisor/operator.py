@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fleet import engine
+from fleet.core.decision import Result
 from fleet.core.desired import Desired, Hold
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.loop_case import LoopShown
 from fleet.core.loop.phases import doubt, place_at, starts_over
 from fleet.core.memory import Run
 from fleet.core.model import Fleet, Member
 from fleet.core.outline import WATCHDOG
-from fleet.core.result import Result
 from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
 from fleet.host.descriptors import EXTRA, needed

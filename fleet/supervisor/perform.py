@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleet.backends import sources
-from fleet.core.actions import Action, Keep, LearnId, Paste, Post, Press, Remove, Signal, Start, Unpause
 from fleet.core.codec import to_plain
+from fleet.core.decision import Result
+from fleet.core.effects import Action, Keep, LearnId, Paste, Post, Press, Remove, Signal, Start, Unpause
 from fleet.core.memory import MadeFor, Message, Run
 from fleet.core.model import Backend, Fleet, Member
 from fleet.core.queue import tail_of
-from fleet.core.result import Result
 from fleet.core.seen import PaneRef
 from fleet.core.starts import STAMP, UNSAID, first_words, goes_on, origin, source
 from fleet.core.wording import prepared
@@ -253,9 +253,7 @@ class Performer:
         )
         return kit, Briefing(typed, tail_of(prompt[-400:]), brief)
 
-    def _is_kept(
-        self, agent: Member, backend: Backend, conversation: str, held: Mapping[str, str]
-    ) -> bool:
+    def _is_kept(self, agent: Member, backend: Backend, conversation: str, held: Mapping[str, str]) -> bool:
         """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
         if not backend.session_id_flag or not backend.signals or agent.env_file or backend.preamble:
             return True  # its own id, or nothing that we could look at

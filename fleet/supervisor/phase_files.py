@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 
 from fleet.core.loop.done import read_done
-from fleet.core.loop.nouns import GitView, StatusView
+from fleet.core.loop.loop_case import GitView, StatusView
 from fleet.core.model import Fleet, Loop, Phase
 from fleet.host import git
 from fleet.ports import Disk

@@ -6,7 +6,7 @@ seconds otherwise, a slice at a time, so that catching up with an old project ne
 
 from __future__ import annotations
 
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.loop_case import LoopShown
 from fleet.core.model import Fleet
 from fleet.store.house import House
 from fleet.store.position import PhaseBook

@@ -35,7 +35,7 @@ from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
 
 if TYPE_CHECKING:
-    from fleet.core.loop.nouns import Job
+    from fleet.core.loop.loop_case import Job
     from fleet.core.model import Fleet
     from fleet.core.seen import ServerId
     from fleet.supervisor.look import Look

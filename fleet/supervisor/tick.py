@@ -15,16 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fleet import __version__
-from fleet.core.actions import Start
 from fleet.core.agenda import Agenda, rest
 from fleet.core.agent.decide import AgentDecision, judge, stumbled
 from fleet.core.case import AgentSeen, Case
 from fleet.core.desired import Desired
+from fleet.core.effects import CallTask, Start
 from fleet.core.fleet_memory import forgiven, with_server
 from fleet.core.loop.decide_loop import LoopDecision, decide_loop
-from fleet.core.loop.effects import CallTask
-from fleet.core.loop.loop_case import LoopCase
-from fleet.core.loop.nouns import NO_LOOP, LoopSeen, LoopShown
+from fleet.core.loop.loop_case import NO_LOOP, LoopCase, LoopSeen, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.restarts import HOUR_S, fleet_allows
@@ -577,5 +575,3 @@ class Supervisor:
     def _record(self, kind: EventType, agent: str, reason: str, **facts: Any) -> None:
         if self._acts:
             self.house.events.record(kind, agent=agent, reason=reason, **facts)
-
-

@@ -19,7 +19,7 @@ from fleet import __version__
 from fleet.core.agent.decide import AgentDecision
 from fleet.core.case import Case
 from fleet.core.codec import all_fields, to_plain
-from fleet.core.loop.nouns import NO_LOOP, LoopShown
+from fleet.core.loop.loop_case import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.trace import trace

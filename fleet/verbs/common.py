@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fleet import engine
+from fleet.core.decision import Fault
 from fleet.core.outline import WATCHDOG, Outline
-from fleet.core.result import Fault
 from fleet.host.clock import RealClock
 from fleet.text import did_you_mean, escaped, render
 

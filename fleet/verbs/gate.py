@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from fleet.core.loop.gates import name_of, plan_gate
-from fleet.core.loop.nouns import LoopJob, LoopSeen
+from fleet.core.loop.loop_case import LoopJob, LoopSeen
 from fleet.core.loop.phases import find, ids_of, place_at
 from fleet.host import git
 from fleet.host.children import Jobs
@@ -28,8 +28,8 @@ from fleet.verbs.fleets import require_trust, running_fleet
 from fleet.verbs.phase import _read, show
 
 if TYPE_CHECKING:
-    from fleet.core.loop.effects import RunGate
-    from fleet.core.loop.nouns import GateResult, Job, Place, TreeView
+    from fleet.core.effects import RunGate
+    from fleet.core.loop.loop_case import GateResult, Job, Place, TreeView
     from fleet.core.model import Fleet, Loop
     from fleet.ports import JobEnd
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from fleet.core.result import Fault
+from fleet.core.decision import Fault
 from fleet.text import did_you_mean
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.parser import parser_for, same_config

@@ -17,8 +17,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fleet.core.loop.loop_case import LoopCase
-from fleet.core.loop.nouns import LoopMemory, LoopSeen
+from fleet.core.loop.loop_case import LoopCase, LoopMemory, LoopSeen
 from fleet.core.loop.phases import find, ids_of, locate, place_at
 from fleet.core.words import EventType
 from fleet.host.clock import RealClock
@@ -32,7 +31,7 @@ from fleet.verbs.common import Fail, Io
 from fleet.verbs.desk import desk_of
 
 if TYPE_CHECKING:
-    from fleet.core.loop.nouns import Place
+    from fleet.core.loop.loop_case import Place
     from fleet.core.model import Fleet, Loop
     from fleet.ports import Disk
     from fleet.store.position import PhaseEntry

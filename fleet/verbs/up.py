@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import __version__, config
 from fleet.core.agent.bringup import Left, left_as_it_is, limited_until
+from fleet.core.decision import Result
 from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
-from fleet.core.result import Result
 from fleet.core.starts import Talk
 from fleet.core.verbs_and_states import Told
 from fleet.core.words import Detail, Outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from fleet.core.loop.nouns import Job
+from fleet.core.loop.loop_case import Job
 from fleet.ports import JobEnd
 from tests.sim.clock import SimClock, Timer
 

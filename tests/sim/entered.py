@@ -76,8 +76,6 @@ SELDOM = {
     "core/loop/gates.py: _last_line": "a gate that says more than one line",
     "core/agent/limits.py: _drop": "an agent that is not watched any more at the end of its window",
     "core/agent/limits.py: _sweep": "children that outlive a limited agent until its window ends",
-    "core/loop/effects.py: CancelGate.__post_init__": "a gate that runs while its phase is left",
-    "core/loop/effects.py: ClearMarker.__post_init__": "a phase that is appended after the end",
     "core/loop/phases.py: _done_before": "a status file that says done before its phase begins",
     "store/outbox.py: Outbox.text_of": "a message that is longer than a screen",
     "supervisor/loop_children.py: LoopChildren.forget_gate": "as `CancelGate`",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.core.actions import Start
 from fleet.core.agent import decide
 from fleet.core.case import Case, Verdict
+from fleet.core.effects import Start
 from fleet.store.eventlog import parse
 from fleet.supervisor.perform import Performer
 from tests.sim.declared import LOG_DIR, Declared

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
-from fleet.core.result import Result
+from fleet.core.decision import Result
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.words import Outcome
 from fleet.host.tmux.speaker import Silent

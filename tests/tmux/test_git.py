@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.core.loop.decide_loop import LoopDecision, decide_loop
-from fleet.core.loop.loop_case import LoopCase
-from fleet.core.loop.nouns import GitView
+from fleet.core.loop.loop_case import GitView, LoopCase
 from fleet.core.model import Gate, Handoff
 from fleet.host import git
 from fleet.host.children import Jobs, child_env

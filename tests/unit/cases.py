@@ -7,7 +7,7 @@ from typing import Any
 
 from fleet.core.case import AgentSeen, Case, ProcView, Wish
 from fleet.core.desired import Want
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.loop_case import LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message, Run
 from fleet.core.model import Backend, Member, Pattern, WatchdogSpec
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId

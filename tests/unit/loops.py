@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+from fleet.core.effects import Move
 from fleet.core.loop.decide_loop import decide_loop
 from fleet.core.loop.done import Done
-from fleet.core.loop.effects import Move
-from fleet.core.loop.loop_case import LoopCase
-from fleet.core.loop.nouns import GitView, LoopMemory, LoopSeen, Place, StatusView, TreeView
+from fleet.core.loop.loop_case import GitView, LoopCase, LoopMemory, LoopSeen, Place, StatusView, TreeView
 from fleet.core.model import Backend, Fleet, Handoff, Loop, Member, Phase, WatchdogSpec
 from fleet.ports import FileStat
 from fleet.times.moment import Moment

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from fleet.core.effects import CallTask
 from fleet.core.loop.decide_loop import decide_loop
-from fleet.core.loop.effects import CallTask
-from fleet.core.loop.loop_case import LoopCase
-from fleet.core.loop.nouns import GateJob, LoopJob, Place
+from fleet.core.loop.loop_case import GateJob, LoopCase, LoopJob, Place
 from fleet.core.loop.pings import ping_id
 from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.core.words import Outcome, PingAbout

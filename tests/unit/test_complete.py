@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.core.loop.effects import CallTask, ClearMarker, ConsumeTrigger, ReadHistory, WriteMarker
-from fleet.core.loop.nouns import InboxView
+from fleet.core.effects import CallTask, ClearMarker, ConsumeTrigger, ReadHistory, WriteMarker
+from fleet.core.loop.loop_case import InboxView
 from fleet.core.model import OnComplete
 from tests.unit.loops import NOW, STILL, B, change, decide, effects, fleet, moves, seen, settled
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from fleet.core.loop.effects import CancelGate, LookAtTree, RunGate
+from fleet.core.effects import CancelGate, LookAtTree, RunGate
 from fleet.core.loop.gates import (
     Answer,
     builders,
@@ -17,7 +17,7 @@ from fleet.core.loop.gates import (
     print_of,
     verdict_in,
 )
-from fleet.core.loop.nouns import Commit, GateResult, LoopJob, TreeView
+from fleet.core.loop.loop_case import Commit, GateResult, LoopJob, TreeView
 from fleet.core.model import Gate, Handoff
 from tests.unit.loops import (
     DONE,

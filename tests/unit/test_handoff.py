@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.backends.profiles import names, written
-from fleet.core.loop.effects import Fetch, ReadHistory
+from fleet.core.effects import Fetch, ReadHistory
 from fleet.core.loop.handoff import EMPTY, fresh_commits, matching, side_of
-from fleet.core.loop.nouns import Commit, GitView, History, InboxView, LoopJob, LoopMemory
+from fleet.core.loop.loop_case import Commit, GitView, History, InboxView, LoopJob, LoopMemory
 from fleet.core.loop.pings import ping_id, targets
 from fleet.core.model import Handoff
 from fleet.core.starts import continue_line

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import (
+from fleet.core.effects import (
     CallTask,
     CancelGate,
     ConsumeTrigger,
@@ -19,7 +19,7 @@ from fleet.core.loop.effects import (
     RunGate,
     WriteMarker,
 )
-from fleet.core.loop.nouns import GateJob, LoopJob
+from fleet.core.loop.loop_case import GateJob, LoopJob
 from fleet.core.model import Gate, OnComplete
 from fleet.core.words import EventType, Outcome
 from fleet.ports import Host

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.core.actions import Paste, Press
 from fleet.core.agent.typing import receipts
 from fleet.core.case import ProcView
+from fleet.core.effects import Paste, Press
 from fleet.core.queue import tail_of
 from fleet.core.seen import Proc
 from fleet.core.settle import take_back

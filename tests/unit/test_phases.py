@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleet.core.loop.gates import print_of
-from fleet.core.loop.nouns import GateResult, LoopMemory, Place
+from fleet.core.loop.loop_case import GateResult, LoopMemory, Place
 from fleet.core.loop.phases import find, starts_over
 from fleet.core.model import Gate
 from tests.unit.loops import DONE, NOW, WORKING, change, decide, fleet, moves, place, seen, settled

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.backends.opencode import letters
-from fleet.core.actions import Paste, Post
 from fleet.core.agent.typing import receipts, typing
 from fleet.core.case import ProcView
+from fleet.core.effects import Paste, Post
 from fleet.core.seen import Posted
 from fleet.core.words import MessageState, Outcome, PingAbout
 from fleet.host.clock import RealClock

@@ -217,18 +217,15 @@ said = {"record": json.loads(open(path).read()),
 
 def test_an_effect(checkout):
     checkout.edit(
-        "fleet/core/actions.py",
+        "fleet/core/effects.py",
         "Action = Start | Signal |",
         '''@dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(_Whole):
     """Ring the bell."""
 
     agent: str
     ref: PaneRef
     cause: str
-
-    def __post_init__(self) -> None:
-        _whole(self, self.agent, self.cause, self.ref.pane)
 
 
 Action = Ring | Start | Signal |''',
@@ -249,7 +246,7 @@ Action = Ring | Start | Signal |''',
     checkout.edit(
         "fleet/core/agent/wedged.py",
         "from fleet.core.agent.stopping import begin\n",
-        "from fleet.core.actions import Ring\nfrom fleet.core.agent.stopping import begin\n",
+        "from fleet.core.effects import Ring\nfrom fleet.core.agent.stopping import begin\n",
     )
     program = """
 from fleet.core.settle import settle

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from fleet.backends import profiles
-from fleet.core.actions import Keep, Paste, Press, Remove, Signal, Start, Unpause
 from fleet.core.agent.asking import asking
 from fleet.core.agent.bringup import bringup
 from fleet.core.agent.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES, judge
@@ -27,7 +26,8 @@ from fleet.core.agent.wedged import wedged
 from fleet.core.agent.wish import intent, unwatched
 from fleet.core.case import AgentSeen, ProcView, Wish
 from fleet.core.desired import Want
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.effects import Keep, Paste, Press, Remove, Signal, Start, Unpause
+from fleet.core.loop.loop_case import LoopShown
 from fleet.core.memory import AgentMemory, Limit, MadeFor, Stopping
 from fleet.core.model import Wake
 from fleet.core.pardon import pardon

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.core.actions import Keep, Paste, Post, Press, Start, Unpause
 from fleet.core.agent.heal import BAD_ID_TRIES
+from fleet.core.decision import Result
+from fleet.core.effects import Keep, Paste, Post, Press, Start, Unpause
 from fleet.core.memory import Run
-from fleet.core.result import Result
 from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
 from fleet.core.words import EventType, MessageState, Outcome
 from tests.unit.cases import BACKEND, NOW, READY, REF, limit, message

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import __version__, config
-from fleet.core.loop.nouns import LoopShown
+from fleet.core.loop.loop_case import LoopShown
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.core.views import Row
 from fleet.host.disk import RealDisk

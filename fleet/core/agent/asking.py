@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.actions import Press
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Press
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType
 

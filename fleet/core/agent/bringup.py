@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from fleet.core.actions import Start
 from fleet.core.agent.heal import last_run
 from fleet.core.case import Case, Verdict
 from fleet.core.desired import Desire
+from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import Member
 from fleet.core.seen import PaneView

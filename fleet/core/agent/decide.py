@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fleet.core.actions import Action, LearnId, Start
 from fleet.core.agent.asking import asking
 from fleet.core.agent.bringup import bringup
 from fleet.core.agent.heal import fatal, heal
@@ -29,6 +28,7 @@ from fleet.core.agent.wedged import wedged
 from fleet.core.agent.wish import intent, unwatched
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Decision, Note
+from fleet.core.effects import Action, LearnId, Start
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import Member

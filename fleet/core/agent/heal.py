@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fleet.core.actions import Start
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType

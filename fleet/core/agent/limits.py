@@ -34,10 +34,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from fleet.core.actions import Press, Start
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Press, Start
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.queue import PROBE, queue, withdrawn

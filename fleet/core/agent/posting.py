@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.actions import Post
 from fleet.core.case import Case, Verdict
+from fleet.core.effects import Post
 from fleet.core.memory import Message
 from fleet.core.queue import handed_in
 from fleet.core.seen import Posted

@@ -10,9 +10,9 @@ import signal
 from dataclasses import replace
 from typing import assert_never
 
-from fleet.core.actions import Remove, Signal
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Remove, Signal
 from fleet.core.memory import Stopping
 from fleet.core.seen import PaneRef
 from fleet.core.words import Detail, EventType, StopStage
@@ -80,7 +80,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
 
 
 def _signal(case: Case, stop: Stopping, signum: signal.Signals, cause: str) -> Signal:
-    return Signal(case.agent.name, stop.run, stop.pid, int(signum), cause)
+    return Signal(case.agent.name, int(signum), cause, stop.run, stop.pid)
 
 
 def _emptied(case: Case, stop: Stopping) -> Verdict:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fleet.core.actions import Paste, Press
 from fleet.core.agent.posting import awaits_server, goes_by_server, in_flight, post, settled
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Paste, Press
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.queue import OWN, advance, handed_in
 from fleet.core.seen import PaneView, Reading, ScreenState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.actions import Keep
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
+from fleet.core.effects import Keep
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType
 from fleet.times.moment import later

@@ -6,10 +6,10 @@ with a `down`, so it is taken away again.
 
 from __future__ import annotations
 
-from fleet.core.actions import Unpause
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict
 from fleet.core.desired import Want
+from fleet.core.effects import Unpause
 from fleet.core.words import Detail
 
 AGAIN_S = 1.0

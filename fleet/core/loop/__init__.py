@@ -1,1 +1,1 @@
-"""The loop's judge: `decide` composes its parts, `nouns` says what they speak of."""
+"""The loop: `decide_loop` composes its parts, `loop_case` says what they look at and how they answer."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import CallTask, ClearMarker, ConsumeTrigger, WriteMarker
+from fleet.core.effects import CallTask, ClearMarker, ConsumeTrigger, WriteMarker
 from fleet.core.loop.gates import cancelled
 from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.model import OnComplete

@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Decision, Note
+from fleet.core.effects import LoopEffect
 from fleet.core.loop.complete import complete, not_complete
-from fleet.core.loop.effects import LoopEffect
 from fleet.core.loop.handoff import handoff
-from fleet.core.loop.loop_case import LoopCase, LoopPart
-from fleet.core.loop.nouns import LoopMemory, LoopShown
+from fleet.core.loop.loop_case import LoopCase, LoopMemory, LoopPart, LoopShown
 from fleet.core.loop.phases import advance, locate
 from fleet.core.words import EventType
 

@@ -18,9 +18,17 @@ import re
 from dataclasses import dataclass, replace
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import CancelGate, LookAtTree, LoopEffect, RunGate
-from fleet.core.loop.loop_case import LoopCase, LoopPart
-from fleet.core.loop.nouns import Commit, GateJob, GateResult, LoopJob, LoopSeen, Place
+from fleet.core.effects import CancelGate, LookAtTree, LoopEffect, RunGate
+from fleet.core.loop.loop_case import (
+    Commit,
+    GateJob,
+    GateResult,
+    LoopCase,
+    LoopJob,
+    LoopPart,
+    LoopSeen,
+    Place,
+)
 from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
 from fleet.core.words import EventType, PingAbout

@@ -15,10 +15,18 @@ from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import Fetch, ReadHistory
+from fleet.core.effects import Fetch, ReadHistory
 from fleet.core.loop.gates import SUBJECT_CAP, ancestors, names_phase, scope_of
-from fleet.core.loop.loop_case import LoopCase, LoopPart
-from fleet.core.loop.nouns import Commit, GitView, History, InboxMemory, InboxView, LoopJob
+from fleet.core.loop.loop_case import (
+    Commit,
+    GitView,
+    History,
+    InboxMemory,
+    InboxView,
+    LoopCase,
+    LoopJob,
+    LoopPart,
+)
 from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Handoff
 from fleet.core.words import EventType, PingAbout
@@ -217,9 +225,7 @@ def _inbox(case: LoopCase, position: int, view: InboxView, *, quiet: bool) -> Lo
     event = f"{position}-{fresh.count}-{news[-1][:16]}"
     text = f"Handoff: there is a new message in {view.name}. Fetch, read it, and act on it."
     texts, side = (text, f"cat {view.name}"), targets(case.fleet, side_of(case.loop.handoff, position))
-    note = Note(
-        EventType.HANDOFF_INBOX_CHANGED, f"{view.name} holds a new message", (("file", view.name),)
-    )
+    note = Note(EventType.HANDOFF_INBOX_CHANGED, f"{view.name} holds a new message", (("file", view.name),))
     return LoopPart(
         memory,
         messages=tuple(ping(case, a, event, PingAbout.INBOX, texts, inbox=view.name) for a in side),

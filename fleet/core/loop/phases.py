@@ -14,10 +14,9 @@ from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Note
-from fleet.core.loop.effects import Move
+from fleet.core.effects import Move
 from fleet.core.loop.gates import ask_tree, gates, seen_just_now
-from fleet.core.loop.loop_case import LoopCase, LoopPart
-from fleet.core.loop.nouns import Place, StatusView
+from fleet.core.loop.loop_case import LoopCase, LoopPart, Place, StatusView
 from fleet.core.model import Loop, Phase
 from fleet.core.words import EventType
 from fleet.times.moment import UNNAMED, Wall, later

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from fleet import umask
-from fleet.core.result import Result
+from fleet.core.decision import Result
 from fleet.core.words import Outcome
 from fleet.host import descriptors, packages
 from fleet.host.env import base_env

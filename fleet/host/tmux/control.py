@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fleet.core.result import Result
+from fleet.core.decision import Result
 from fleet.host.clock import RealClock
 from fleet.host.procfs import RUN_VARIABLE
 from fleet.host.tmux import language, pane_rows
