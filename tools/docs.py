@@ -21,7 +21,7 @@ from typing import Any
 
 from fleet.config import reference as config_docs
 from fleet.core import verbs_and_states
-from fleet.core.in_force import Cause
+from fleet.core.outline import Cause
 from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
 from fleet.core.words import EDGES, Detail, EventType, State, WatchdogState
 from fleet.scripted_agent.actions import ACTIONS

@@ -12,9 +12,8 @@ from fleet.config.keys import BY_SECTION
 from fleet.config.loop_table import build_loop
 from fleet.config.problems import Findings, KeyPath
 from fleet.config.reader import Reader
-from fleet.core.in_force import project_id
 from fleet.core.model import Fleet, Member, Notify, Price, Wake, Watch, WatchdogSpec
-from fleet.core.outline import WATCHDOG
+from fleet.core.outline import WATCHDOG, project_id
 from fleet.text import did_you_mean
 
 _WATCH_BY_KIND: dict[str, Watch] = {"loop": "heal+stall", "persistent": "heal", "task": "none"}

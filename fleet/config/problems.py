@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fleet.core.decision import Fault
-from fleet.core.in_force import Cause
+from fleet.core.outline import Cause
 
 KeyPath = tuple[str | int, ...]
 

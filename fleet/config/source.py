@@ -11,8 +11,8 @@ from typing import Any
 from fleet.config import toml
 from fleet.config.build import Build
 from fleet.config.problems import ConfigError, Findings, Problem, placed
-from fleet.core.in_force import Cause
 from fleet.core.model import Fleet
+from fleet.core.outline import Cause
 
 FILE_NAME = "agents.toml"
 SIZE_CAP = 256 * 1024

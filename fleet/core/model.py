@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.core.outline import WATCHDOG, Listed, Outline
+from fleet.core.outline import WATCHDOG, Ground, Listed, Outline
 
 Delivery = Literal["arg", "ping", "exec"]
 MessageDelivery = Literal["keys", "server"]
@@ -26,7 +26,6 @@ LANDMARKS = (
     "notice", "open", "option", "output", "overlay", "placeholder", "queued", "said", "status", "summary",
     "tool", "user",
 )  # fmt: skip
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,15 +311,10 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Ground):
     """The whole declaration."""
 
-    config_path: str
     project_dir: str
-    session_prefix: str
-    log_dir: str
-    tmux_socket: str  # the -L name; "default" is the user's own server
-    project_id: str  # stamped on every session: hash of real config path and prefix
     watchdog: WatchdogSpec = field(default_factory=WatchdogSpec)
     backends: tuple[Backend, ...] = ()
     members: tuple[Member, ...] = ()  # whoever has a session: agents, then services

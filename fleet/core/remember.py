@@ -12,10 +12,10 @@ from fleet.core import restarts
 from fleet.core.case import Case
 from fleet.core.decision import Note
 from fleet.core.desired import Want
-from fleet.core.memory import AgentMemory, Message, Run
-from fleet.core.seen import PaneView, Reading, ScreenState
+from fleet.core.memory import AgentMemory, FleetMemory, Message, Run
+from fleet.core.seen import PaneView, Reading, ScreenState, ServerId
 from fleet.core.words import Detail, EventType, MessageKind, MessageState
-from fleet.times.moment import NEVER, UNNAMED, Steady, Wall
+from fleet.times.moment import NEVER, UNNAMED, Moment, Steady, Wall
 
 READY_STATES = frozenset(
     {
@@ -36,7 +36,6 @@ ECHO_S = 3.0  # after our own typing a change on the screen is our echo, not wor
 BOOTED_S = 90.0  # a run that ended unseen, longer after its start, may have been well: it did not die of that
 HORIZON_S = 8 * 86_400.0  # the longest limit window that is believed, however it was named
 REAP_S = 3.0  # how long an exit status may be missing before we do without
-
 
 
 def remember(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
@@ -114,9 +113,7 @@ def _kickoff(run: Run | None, seen: str, steady: Steady) -> Message | None:
     if run is None or run.id != seen or run.delivery != "ping" or not run.kickoff:
         return None
     name = f"kickoff-{run.id}"
-    return Message(
-        name, MessageKind.KICKOFF, file=run.kickoff, tail=run.tail, queued=steady, run=run.id
-    )
+    return Message(name, MessageKind.KICKOFF, file=run.kickoff, tail=run.tail, queued=steady, run=run.id)
 
 
 def _still_owed(message: Message, run: str) -> bool:
@@ -301,3 +298,21 @@ def _how(pane: PaneView | None) -> str:
         return "its session is gone"
     known = pane.exit_signal is not None or pane.exit_code is not None
     return pane.ending if known else "ended; tmux knows no exit status"
+
+
+def with_server(
+    memory: FleetMemory, server: ServerId | None, now: Moment
+) -> tuple[FleetMemory, tuple[Note, ...]]:
+    """The tmux server that is seen, and what became of the one that was."""
+    known = (memory.server_pid, memory.server_started)
+    here = (server.pid, server.started) if server else (0, 0)
+    if known == here:
+        return memory, ()
+    notes: list[Note] = []
+    changed = replace(memory, server_pid=here[0], server_started=here[1])
+    if memory.server_pid:
+        changed = replace(changed, server_lost=now.steady)
+        notes.append(Note(EventType.SERVER_LOST, f"the tmux server {memory.server_pid} is gone"))
+    if server:
+        notes.append(Note(EventType.SERVER_FOUNDED, f"tmux server {server.pid}"))
+    return changed, tuple(notes)

@@ -4,6 +4,9 @@ The first unplanned end of an agent that had been ready is free: it is healed at
 each one waits twice as long, and five within a quarter of an hour make it FLAPPING: one try every
 ten minutes for an hour, then one an hour. Half an hour of being ready, or `reset`, forgives all.
 Clean exits have a tally of their own; our own stops have none.
+
+`reset`, `up` and `restart` ask for a fresh try. The wish carries a number for each, memory the ones that were
+heeded. A number that differs is heeded once, by the process that judges first; repeating it changes nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +14,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from fleet.core.memory import AgentMemory
-from fleet.times.moment import Steady, later
+from fleet.core.case import Case
+from fleet.core.decision import Note
+from fleet.core.desired import Desired
+from fleet.core.evidence import dealt_with
+from fleet.core.memory import AgentMemory, FleetMemory
+from fleet.core.words import EventType, MessageKind, Witness
+from fleet.times.moment import NEVER, Moment, Steady, Wall, later
 
 BASE_S = 10.0
 CAP_S = 600.0
@@ -74,3 +82,48 @@ def fleet_allows(heals: tuple[Steady, ...], now: Steady, agents: int, *, server_
     if server_lost:
         return minute < max(FLEET_MINUTE, agents // 5)
     return minute < FLEET_MINUTE and sum(now - t < HOUR_S for t in heals) < FLEET_HOUR
+
+
+def after_heal(memory: FleetMemory, now: Moment) -> FleetMemory:
+    """One more unplanned start."""
+    recent = (t for t in memory.heals if now.since(t) < HOUR_S)
+    return replace(memory, heals=(*recent, now.steady))
+
+
+def forgiven(memory: FleetMemory, desired: Desired) -> FleetMemory:
+    """The restarts of the last hour are forgotten when the operator says so, once each time."""
+    if desired.amnesty == memory.amnesty:
+        return memory
+    return replace(memory, heals=(), amnesty=desired.amnesty)
+
+
+def pardon(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
+    """The memory after what the operator wanted forgotten, and what of that is news."""
+    wish, memory = case.seen.wish, case.memory
+    reset = wish.resets != memory.resets
+    if case.seen.blind or not (reset or wish.tries != memory.tries):
+        return memory, ()
+    after = forget(memory, case.now.wall, window=reset)
+    same = replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) == memory
+    heeded = replace(after, tries=wish.tries, resets=wish.resets)
+    said = Note(EventType.AGENT_RESET, "the operator asked for it")
+    return heeded, (said,) if reset or not same else ()
+
+
+def forget(memory: AgentMemory, wall: Wall, *, window: bool = True) -> AgentMemory:
+    """As if it had never failed. With `window` a limit window ends now too: `up` and `restart` keep it.
+
+    It is ended, not forgotten: its old banner would arm it again.
+    """
+    limit = memory.limit
+    if limit is not None and window:
+        waiting = any(m.kind is MessageKind.PROBE for m in memory.outbox)  # then that is the one probe
+        limit = replace(
+            limit, until=wall, probed=limit.probed if waiting else NEVER, probes=0, source=Witness.OPERATOR
+        )
+    if memory.fatal:
+        memory = dealt_with(memory)  # the words that condemned it may still stand there
+    return replace(
+        memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER, fatal="", fix="", pardoned=memory.over,
+        pardoned_at=wall, limit=limit, limit_hint=NEVER, bad_resumes=0, presses=0, pressed="", kept="",
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import json
 import os
 from dataclasses import dataclass, replace
 
-from fleet.core.in_force import Ground, Grounded, project_id
+from fleet.core.outline import Ground, project_id
 
 RECORD = "last-good.json"  # in the fleet's state directory
 CAP = 2 << 20
@@ -26,7 +26,7 @@ class Record:
     at: float
 
 
-def ground_of(fleet: Grounded) -> Ground:
+def ground_of(fleet: Ground) -> Ground:
     """Where a fleet lives, with the links of its paths followed."""
     return Ground(
         os.path.realpath(fleet.config_path),

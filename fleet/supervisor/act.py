@@ -15,10 +15,10 @@ from fleet.core.agent.decide import AgentDecision
 from fleet.core.agent.heal import may_resume
 from fleet.core.decision import Note, Result
 from fleet.core.effects import Action, LearnId, Paste, Post, Press, Remove, Signal, Start
-from fleet.core.fleet_memory import after_heal
 from fleet.core.memory import AgentMemory, MadeFor, Message
 from fleet.core.model import Fleet, Member
 from fleet.core.queue import tail_of
+from fleet.core.restarts import after_heal
 from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
 from fleet.core.words import EventType, Outcome
 from fleet.store.documents import StoreError

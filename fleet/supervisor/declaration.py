@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from fleet.config import ConfigError, parse
 from fleet.config.source import text_of
-from fleet.core.in_force import Cause, Ground, cause, changed
 from fleet.core.model import Fleet
+from fleet.core.outline import Cause, Ground, cause, changed
 from fleet.host.disk import RealDisk
 from fleet.host.locks import watchdog_holder
 from fleet.host.tmux.server import server_of

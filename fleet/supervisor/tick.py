@@ -20,12 +20,12 @@ from fleet.core.agent.decide import AgentDecision, judge, stumbled
 from fleet.core.case import AgentSeen, Case
 from fleet.core.desired import Desired
 from fleet.core.effects import CallTask, Start
-from fleet.core.fleet_memory import forgiven, with_server
 from fleet.core.loop.decide_loop import LoopDecision, decide_loop
 from fleet.core.loop.loop_case import NO_LOOP, LoopCase, LoopSeen, LoopShown
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
-from fleet.core.restarts import HOUR_S, fleet_allows
+from fleet.core.remember import with_server
+from fleet.core.restarts import HOUR_S, fleet_allows, forgiven
 from fleet.core.words import FINAL, EventType
 from fleet.ports import Unavailable
 from fleet.store.house import House

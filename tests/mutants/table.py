@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "heeds the reset of a service and forgets nothing",
-        "fleet/core/pardon.py",
+        "fleet/core/restarts.py",
         "after = forget(memory, case.now.wall, window=reset)",
         "after = forget(memory, case.now.wall, window=reset) if case.agent.has_screen else memory",
         f"{VERBS}::test_reset_forgives_a_service_that_was_given_up",
@@ -550,7 +550,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reset that keeps the verdict",
-        "fleet/core/pardon.py",
+        "fleet/core/restarts.py",
         'retry_at=NEVER, fatal="", fix="",',
         "retry_at=NEVER,",
         f"{VERBS}::test_reset_forgives_one_that_was_given_up",
@@ -620,14 +620,14 @@ MUTANTS = (
     ),
     Mutant(
         "a fleet memory that forgets its heals",
-        "fleet/core/fleet_memory.py",
+        "fleet/core/restarts.py",
         "return replace(memory, heals=(*recent, now.steady))",
         "return replace(memory, heals=(now.steady,))",
         "tests/unit/test_fleet_memory.py::test_a_heal_is_counted_with_those_of_the_last_hour",
     ),
     Mutant(
         "a fleet memory that takes no server for another",
-        "fleet/core/fleet_memory.py",
+        "fleet/core/remember.py",
         "        changed = replace(changed, server_lost=now.steady)\n",
         "",
         "tests/unit/test_fleet_memory.py::test_a_server_that_went_is_told_and_dated_and_the_same_one_is_no_news",

@@ -35,11 +35,6 @@ APART = {  # why a file of these rooms is not counted
 # Why a function of a counted file is entered by no seed and no story. A reason whose function is entered,
 # or is not there any more, is stale: `--entered` fails with it.
 NEVER: dict[str, str] = {
-    "core/in_force.py: Grounded.config_path": "a protocol: its lines run nowhere",
-    "core/in_force.py: Grounded.session_prefix": "a protocol: its lines run nowhere",
-    "core/in_force.py: Grounded.log_dir": "a protocol: its lines run nowhere",
-    "core/in_force.py: Grounded.tmux_socket": "a protocol: its lines run nowhere",
-    "core/in_force.py: Grounded.project_id": "a protocol: its lines run nowhere",
     "store/house.py: Footing.host": "a protocol: its lines run nowhere",
     "store/house.py: Footing.clock": "a protocol: its lines run nowhere",
     "store/house.py: Footing.disk": "a protocol: its lines run nowhere",
@@ -57,8 +52,8 @@ NEVER: dict[str, str] = {
     "core/agent/limits.py: _press": "no simulated CLI has a menu at its limit",
     "core/agent/limits.py: _unhint": "no simulated CLI takes back a limit that another one has reported",
     "core/heard.py: _more_exact": "no simulated CLI reports one limit by two sources",
-    "core/in_force.py: cause": "chooses between the file and its record, for a verb: tests/unit",
-    "core/in_force.py: changed": "as `cause`",
+    "core/outline.py: cause": "chooses between the file and its record, for a verb: tests/unit",
+    "core/outline.py: changed": "as `cause`",
     "core/wording.py: _compiled": "no simulated backend has rules for texts: tests/unit",
     "store/eventlog.py: _files": "as `read_on`",
     "store/eventlog.py: _rest": "as `read_on`",

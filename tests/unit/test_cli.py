@@ -515,7 +515,7 @@ def test_doctor_says_how_far_a_tmux_is_proved(tmp_path, monkeypatch, version, sa
 
 def backend_check(command, monkeypatch, *, enabled=True):
     agent = Member("a", "t-a", "persistent", "b", "/", "heal", enabled=enabled)
-    fleet = Fleet("/c", "/", "t-", "/l", "ao-t", "id", backends=(Backend("b", command),), members=(agent,))
+    fleet = Fleet("/c", "t-", "/l", "ao-t", "id", "/", backends=(Backend("b", command),), members=(agent,))
     return [check.level for check in doctor.binaries(fleet)]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.desired import NOTHING
-from fleet.core.fleet_memory import after_heal, forgiven, with_server
 from fleet.core.memory import FleetMemory
+from fleet.core.remember import with_server
+from fleet.core.restarts import after_heal, forgiven
 from fleet.core.seen import ServerId
 from fleet.core.words import EventType
 from fleet.times.moment import Moment, Steady, Wall

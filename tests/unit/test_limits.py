@@ -14,9 +14,9 @@ from fleet.core.evidence import DEALT, EARLY, OWN, dealt_with, weigh
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Backend
-from fleet.core.pardon import forget
 from fleet.core.queue import PROBE
 from fleet.core.remember import remember
+from fleet.core.restarts import forget
 from fleet.core.seen import Report, ReportKind, ScreenState
 from fleet.core.words import Witness
 from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, message, reading, seen

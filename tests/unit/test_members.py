@@ -15,7 +15,7 @@ from fleet.core.model import SCREENLESS, Fleet, Member
 from fleet.supervisor.perform import FACTS, drift_between, fingerprint
 from tests.unit.cases import AGENT, BACKEND, LOOP_AGENT, READY, SERVICE, case, dead, seen
 
-FLEET = Fleet("/c", "/", "p-", "/l", "ao-p", "id", backends=(BACKEND,), members=(SERVICE, AGENT))
+FLEET = Fleet("/c", "p-", "/l", "ao-p", "id", "/", backends=(BACKEND,), members=(SERVICE, AGENT))
 
 
 def test_members_are_agents_then_services_however_they_were_given():

@@ -30,8 +30,8 @@ from fleet.core.effects import Keep, Paste, Press, Remove, Signal, Start, Unpaus
 from fleet.core.loop.loop_case import LoopShown
 from fleet.core.memory import AgentMemory, Limit, MadeFor, Stopping
 from fleet.core.model import Wake
-from fleet.core.pardon import pardon
 from fleet.core.queue import advance, of_this_phase, queue, receive
+from fleet.core.restarts import pardon
 from fleet.core.seen import Marker
 from fleet.core.words import (
     EDGES,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.core.in_force import KEYS, Cause, Ground, cause, changed
+from fleet.core.outline import KEYS, Cause, Ground, cause, changed
 from fleet.host.processes import is_control_client
 
 HERE = Ground("/p/agents.toml", "p-", "/p/.ao", "ao-p", "1")

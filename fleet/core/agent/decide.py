@@ -32,9 +32,9 @@ from fleet.core.effects import Action, LearnId, Start
 from fleet.core.evidence import weigh
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import Member
-from fleet.core.pardon import pardon
 from fleet.core.queue import of_this_phase, receive, taken_back
 from fleet.core.remember import remember
+from fleet.core.restarts import pardon
 from fleet.core.starts import learn_id
 from fleet.core.words import Detail, EventType, Witness
 from fleet.times.moment import Steady

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from fleet import reading
-from fleet.core.in_force import Grounded
+from fleet.core.outline import Ground
 from fleet.core.seen import Listing
 from fleet.host.tmux.client import TmuxServer, check_socket, require_tmux, resolve_socket
 from fleet.ports import Unavailable
@@ -17,7 +17,7 @@ RECORDED = "socket"  # in the state directory: where the server really is, as th
 class RealServers:
     """The Servers port."""
 
-    def __init__(self, fleet: Grounded) -> None:
+    def __init__(self, fleet: Ground) -> None:
         self._fleet = fleet
 
     def require_tmux(self) -> None:
@@ -36,17 +36,17 @@ class RealServers:
             return Listing(None)
 
 
-def server_of(fleet: Grounded) -> TmuxServer:
+def server_of(fleet: Ground) -> TmuxServer:
     """The fleet's tmux server, spoken to by processes."""
     return _server(fleet, fleet.tmux_socket, _elsewhere(fleet))
 
 
-def _server(fleet: Grounded, socket: str, path: str = "") -> TmuxServer:
+def _server(fleet: Ground, socket: str, path: str = "") -> TmuxServer:
     state_dir = os.path.join(fleet.log_dir, "state")
     return TmuxServer(socket, state_dir, fleet.project_id, fleet.log_dir, socket_path=path)
 
 
-def recorded_socket(fleet: Grounded) -> str:
+def recorded_socket(fleet: Ground) -> str:
     """Where the server really is, as the first `up` found it; empty before that."""
     try:
         return reading.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
@@ -54,7 +54,7 @@ def recorded_socket(fleet: Grounded) -> str:
         return ""
 
 
-def _elsewhere(fleet: Grounded) -> str:
+def _elsewhere(fleet: Ground) -> str:
     """The recorded socket, if the server's name would lead to another one now."""
     path = recorded_socket(fleet)
     return "" if path == resolve_socket(fleet.tmux_socket) else path
@@ -64,20 +64,20 @@ def _elsewhere(fleet: Grounded) -> str:
 # How a person's terminal reaches a session: the one tmux command that `attach` runs and `status` prints.
 
 
-def server_command(fleet: Grounded) -> list[str]:
+def server_command(fleet: Ground) -> list[str]:
     """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
     path = _elsewhere(fleet)
     return ["tmux", "-S", path] if path else ["tmux", "-L", fleet.tmux_socket]
 
 
-def require_own_server(fleet: Grounded) -> None:
+def require_own_server(fleet: Ground) -> None:
     """Unavailable if the recorded server may be another user's: a terminal is not handed to it."""
     command = server_command(fleet)
     if "-S" in command:
         check_socket(command[-1])
 
 
-def attach_command(fleet: Grounded, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
+def attach_command(fleet: Ground, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
     """Show a session. `outer` is the caller's TMUX: a client of the same server switches over."""
     server = server_command(fleet)
     verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
@@ -90,7 +90,7 @@ def environment(command: list[str]) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not (nested and k in {"TMUX", "TMUX_PANE"})}
 
 
-def is_there(fleet: Grounded, session: str) -> bool | None:
+def is_there(fleet: Ground, session: str) -> bool | None:
     """Whether the session exists; None when tmux is missing or does not answer."""
     done = ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
     return None if done is None else done.returncode == 0
