@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from fleet.core.decision import Note
 from fleet.core.desired import Want
-from fleet.core.effects import Action
+from fleet.core.effects import Touch
 from fleet.core.loop.loop_case import NO_LOOP, LoopShown
 from fleet.core.memory import AgentMemory, Limit, Message
 from fleet.core.model import Backend, Member, WatchdogSpec
@@ -155,7 +155,7 @@ class Verdict:
     """A rule's answer. An action or `hold` ends the agent's turn; otherwise the next rule is asked."""
 
     reason: str
-    action: Action | None = None
+    action: Touch | None = None
     hold: bool = False
     detail: Detail | None = None
     explains: bool = False  # what is seen: its reason is shown when no rule names a detail
@@ -163,3 +163,25 @@ class Verdict:
     wake_at: Steady | None = None  # look again not later than this
     notes: tuple[Note, ...] = ()
     finished: tuple[Message, ...] = ()  # messages whose receipt is final
+
+
+def hold(
+    reason: str,
+    detail: Detail | None = None,
+    wake_at: Steady | None = None,
+    memory: AgentMemory | None = None,
+    notes: tuple[Note, ...] = (),
+) -> Verdict:
+    """Nothing is done at this look, and no later rule is asked."""
+    return Verdict(reason, hold=True, detail=detail, wake_at=wake_at, memory=memory, notes=notes)
+
+
+def do(
+    act: Touch,
+    detail: Detail | None = None,
+    wake_at: Steady | None = None,
+    memory: AgentMemory | None = None,
+    notes: tuple[Note, ...] = (),
+) -> Verdict:
+    """Carry this out, for the cause that it names."""
+    return Verdict(act.cause, action=act, detail=detail, wake_at=wake_at, memory=memory, notes=notes)

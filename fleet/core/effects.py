@@ -128,7 +128,8 @@ class LearnId(_Whole):
     run: str  # that has it
 
 
-Action = Start | Signal | Remove | Paste | Press | Post | Keep | Unpause | LearnId
+Touch = Start | Signal | Remove | Paste | Press | Post | Keep | Unpause  # at most one per agent and look
+Action = Touch | LearnId
 
 
 # --------------------------------------------------------------------------------------------------

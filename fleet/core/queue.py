@@ -33,6 +33,11 @@ def queue(memory: AgentMemory, message: Message) -> AgentMemory:
     return replace(memory, outbox=(*kept, message))
 
 
+def own(kind: MessageKind, topic: str, text: str, now: Moment) -> Message:
+    """A message that the watchdog composes; its id follows from what it is about."""
+    return Message(f"{kind}-{topic}", kind, text, tail=tail_of(text), queued=now.steady)
+
+
 def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     """The outbox with this message brought up to date; a final one leaves it."""
     kept = [message if m.id == message.id else m for m in memory.outbox]

@@ -166,13 +166,13 @@ MUTANTS = (
     Mutant(
         "writes over a person's draft",
         "fleet/core/agent/typing.py",
-        "    if reading.draft and not _is_ours(case, message, reading.draft):\n        return",
+        "    if reading.draft and not is_ours(case, message, reading.draft):\n        return",
         "    if False:\n        return",
         f"{RULES}::test_typing",
     ),
     Mutant(
         "takes a person's words before ours for ours",
-        "fleet/core/agent/typing.py",
+        "fleet/core/agent/receipts.py",
         "if tail and flat.endswith(tail) and (not text or text.endswith(flat)):",
         "if tail and flat.endswith(tail):",
         f"{STORIES}::test_a_person_who_begins_to_write_at_any_moment_is_not_spoken_for",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.core.agent.typing import receipts
+from fleet.core.agent.receipts import receipts
 from fleet.core.case import ProcView
 from fleet.core.effects import Paste, Press
 from fleet.core.queue import tail_of

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from fleet.backends.opencode import letters
-from fleet.core.agent.typing import receipts, typing
+from fleet.core.agent.receipts import receipts
+from fleet.core.agent.typing import typing
 from fleet.core.case import ProcView
 from fleet.core.effects import Paste, Post
 from fleet.core.seen import Posted

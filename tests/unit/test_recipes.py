@@ -218,7 +218,7 @@ said = {"record": json.loads(open(path).read()),
 def test_an_effect(checkout):
     checkout.edit(
         "fleet/core/effects.py",
-        "Action = Start | Signal |",
+        "Touch = Start | Signal |",
         '''@dataclass(frozen=True, slots=True)
 class Ring(_Whole):
     """Ring the bell."""
@@ -228,7 +228,7 @@ class Ring(_Whole):
     cause: str
 
 
-Action = Ring | Start | Signal |''',
+Touch = Ring | Start | Signal |''',
     )
     perform = "fleet/supervisor/perform.py"
     checkout.edit(perform, "import Action, Keep,", "import Action, Keep, Ring,")

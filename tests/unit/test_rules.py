@@ -14,11 +14,12 @@ from fleet.core.agent.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES,
 from fleet.core.agent.heal import fatal, heal
 from fleet.core.agent.identity import identity
 from fleet.core.agent.limits import limits, noted
+from fleet.core.agent.receipts import receipts
 from fleet.core.agent.stall import stall
 from fleet.core.agent.starting import starting
 from fleet.core.agent.stopping import stopping
 from fleet.core.agent.turnover import turnover
-from fleet.core.agent.typing import receipts, typing
+from fleet.core.agent.typing import typing
 from fleet.core.agent.unknown import unknown
 from fleet.core.agent.waiting import waiting
 from fleet.core.agent.wake import wake

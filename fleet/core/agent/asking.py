@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Press
 from fleet.core.seen import ScreenState
@@ -22,22 +22,13 @@ def asking(case: Case) -> Verdict | None:
             return Verdict("the dialog is gone", memory=replace(memory, pressed="", presses=0))
         return None
     if reading is None or pane is None:
-        return Verdict(f"it asks: {case.seen.asked}", hold=True, detail=Detail.ASKING)
+        return hold(f"it asks: {case.seen.asked}", Detail.ASKING)
     presses = memory.presses if memory.pressed == reading.dialog else 0
     if not reading.key or presses >= TRIES:
         need = reading.fix or "attach and answer it"
-        return Verdict(f"it asks ({reading.dialog or 'a question'}): {need}", hold=True, detail=Detail.ASKING)
+        return hold(f"it asks ({reading.dialog or 'a question'}): {need}", Detail.ASKING)
     if memory.state_looks < LOOKS or not case.seen.fresh:
-        text = f"a dialog ({reading.dialog}), looking once more"
-        return Verdict(text, hold=True, detail=Detail.ASKING, wake_at=case.now.after(0.5))
+        return hold(f"a dialog ({reading.dialog}), looking once more", Detail.ASKING, case.now.after(0.5))
     pressed = replace(memory, pressed=reading.dialog, presses=presses + 1, state_looks=0)
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
-    return Verdict(
-        act.cause,
-        action=act,
-        hold=True,
-        detail=Detail.ASKING,
-        memory=pressed,
-        wake_at=case.now.after(1.0),
-        notes=(Note(EventType.AGENT_ASKED, act.cause),),
-    )
+    return do(act, Detail.ASKING, case.now.after(1.0), pressed, (Note(EventType.AGENT_ASKED, act.cause),))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from fleet.core.agent.heal import last_run
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.desired import Desire
 from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory, Run
@@ -30,11 +30,10 @@ def bringup(case: Case) -> Verdict | None:
     if (waits := last_run(case, planned=True)) is not None:
         return waits
     if now.steady < memory.retry_at:  # the last try failed
-        wait = f"next try in {now.ahead(memory.retry_at):.0f} s"
-        return Verdict(wait, hold=True, detail=Detail.BACKOFF, wake_at=memory.retry_at)
+        return hold(f"next try in {now.ahead(memory.retry_at):.0f} s", Detail.BACKOFF, memory.retry_at)
     cause = case.seen.wish.by or CALLED
     act = Start(case.agent.name, cause, planned=True, replace=pane.ref if pane else None)
-    return Verdict(cause, action=act, hold=True, detail=Detail.STARTING, wake_at=now.after(0.4))
+    return do(act, Detail.STARTING, now.after(0.4))
 
 
 class Left(StrEnum):

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory
@@ -28,13 +28,10 @@ def fatal(case: Case) -> Verdict | None:
     memory, pane = case.memory, case.seen.pane
     alive = pane is not None and not pane.dead
     if memory.fatal:
-        return Verdict(f"{memory.fatal}; {memory.fix}", hold=True, detail=Detail.FATAL)
+        return hold(f"{memory.fatal}; {memory.fix}", Detail.FATAL)
     if case.seen.auth_failed:
-        return _give_up(
-            case,
-            f"the credentials are refused: {case.seen.auth_failed}",
-            "log in or set the key, then `reset`",
-        )
+        refused = f"the credentials are refused: {case.seen.auth_failed}"
+        return _give_up(case, refused, "log in or set the key, then `reset`")
     reading = case.seen.reading
     error = reading if alive and reading is not None and reading.state is ScreenState.ERROR else None
     if error is not None and error.fix and memory.state_looks > 1:
@@ -42,9 +39,8 @@ def fatal(case: Case) -> Verdict | None:
     if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
-        return _give_up(
-            case, f"the program could not be started (exit {pane.exit_code})", "correct backend.bin or PATH"
-        )
+        why = f"the program could not be started (exit {pane.exit_code})"
+        return _give_up(case, why, "correct backend.bin or PATH")
     if pane.exit_code == 0:
         return None
     if case.seen.ending is not None:
@@ -63,29 +59,13 @@ def heal(case: Case) -> Verdict | None:
     if now.steady < memory.retry_at:
         wait = now.ahead(memory.retry_at)
         detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
-        text = (
-            f"next try in {wait:.0f} s ({len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted)"
-        )
-        return Verdict(text, hold=True, detail=detail, wake_at=memory.retry_at, memory=memory, notes=notes)
+        counted = f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted"
+        return hold(f"next try in {wait:.0f} s ({counted})", detail, memory.retry_at, memory, notes)
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:
-        return Verdict(
-            "the fleet has used up its restarts for now",
-            hold=True,
-            detail=Detail.BACKOFF,
-            wake_at=now.after(5),
-        )
-    cause = _cause(case)
-    act = Start(case.agent.name, cause, planned=planned, replace=pane.ref if pane else None)
-    return Verdict(
-        cause,
-        action=act,
-        hold=True,
-        detail=Detail.STARTING,
-        memory=memory,
-        wake_at=now.after(0.4),
-        notes=notes,
-    )
+        return hold("the fleet has used up its restarts for now", Detail.BACKOFF, now.after(5))
+    act = Start(case.agent.name, _cause(case), planned=planned, replace=pane.ref if pane else None)
+    return do(act, Detail.STARTING, now.after(0.4), memory, notes)
 
 
 def may_resume(memory: AgentMemory) -> bool:
@@ -97,11 +77,9 @@ def last_run(case: Case, *, planned: bool) -> Verdict | None:
     """What must be known and gone of the last run before the next one starts; None: all of it is."""
     pane, memory, now = case.seen.pane, case.memory, case.now
     if pane is not None and memory.over != pane.ref.run:
-        said = "it ended; waiting for its exit status"
-        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.after(0.05))
+        return hold("it ended; waiting for its exit status", Detail.EXITED, now.after(0.05))
     if memory.over and case.seen.survivors is None:
-        said = "it ended; counting what is left of it"
-        return Verdict(said, hold=True, detail=Detail.EXITED, wake_at=now.steady)
+        return hold("it ended; counting what is left of it", Detail.EXITED, now.steady)
     if case.seen.survivors:
         return begin(case, "its last run left processes behind", planned=planned)
     return None
@@ -137,11 +115,5 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
 
 
 def _give_up(case: Case, why: str, fix: str) -> Verdict:
-    memory = replace(case.memory, fatal=why, fix=fix)
-    return Verdict(
-        f"{why}; {fix}",
-        hold=True,
-        detail=Detail.FATAL,
-        memory=memory,
-        notes=(Note(EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}"),),
-    )
+    note = Note(EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}")
+    return hold(note.reason, Detail.FATAL, memory=replace(case.memory, fatal=why, fix=fix), notes=(note,))

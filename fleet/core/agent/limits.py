@@ -35,12 +35,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Press, Start
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
-from fleet.core.memory import AgentMemory, Limit, Message
-from fleet.core.queue import PROBE, queue, withdrawn
+from fleet.core.memory import AgentMemory, Limit
+from fleet.core.queue import PROBE, own, queue, withdrawn
 from fleet.core.remember import HORIZON_S
 from fleet.core.seen import Reading, ScreenState
 from fleet.core.words import Detail, EventType, MessageKind, Witness
@@ -283,8 +283,7 @@ def _named_end(limit: Limit) -> Wall:
 
 
 def _held(case: Case, why: str, wake_at: Steady | None = None, memory: AgentMemory | None = None) -> Verdict:
-    kept = memory if memory is not case.memory else None
-    return Verdict(why, hold=True, detail=Detail.LIMITED, memory=kept, wake_at=wake_at)
+    return hold(why, Detail.LIMITED, wake_at, memory if memory is not case.memory else None)
 
 
 def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
@@ -294,11 +293,9 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
     if until is not None and parsed:
         named = max(later(until, slack), now.after_wall(MIN_AHEAD_S))
         end = min(named, now.after_wall(HORIZON_S))
-        what = (
-            "until its reset"
-            if named == end
-            else f"for 8 days and then tried, though it names {_date(named)}"
-        )
+        what = "until its reset"
+        if end < named:
+            what = f"for 8 days and then tried, though it names {_date(named)}"
     else:
         named, end = UNNAMED, now.after_wall(case.watchdog.limit_probe_fallback)
         what = f"for the fallback, {now.ahead_wall(end):.0f} s, because it names no end that is to come"
@@ -306,9 +303,7 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
     limit = Limit(now.wall, end, line, source, parsed, probes, named=named)
     memory = replace(withdrawn(case.memory), limit=limit, limit_hint=NEVER)
     reason = f"usage limit ({source}), quiet {what}: {line}"
-    return replace(
-        _held(case, reason, case.now.until(end), memory), notes=(Note(EventType.AGENT_LIMITED, reason),)
-    )
+    return hold(reason, Detail.LIMITED, now.until(end), memory, (Note(EventType.AGENT_LIMITED, reason),))
 
 
 def _date(wall: Wall) -> str:
@@ -377,11 +372,11 @@ def _wait_for_mates(case: Case) -> Verdict:
 
 def _fade(case: Case) -> Verdict:
     limit, now = _limit(case), case.now
-    noted = (
-        case.memory if limit.clear_seen else replace(case.memory, limit=replace(limit, clear_seen=now.steady))
-    )
-    at = min(now.after(CLEAR_S), case.now.until(limit.until))
-    return _held(case, "limited: the banner is gone, looking once more", at, noted)
+    if not limit.clear_seen:
+        limit = replace(limit, clear_seen=now.steady)
+    at = min(now.after(CLEAR_S), now.until(limit.until))
+    text = "limited: the banner is gone, looking once more"
+    return _held(case, text, at, replace(case.memory, limit=limit))
 
 
 def _keep_shut(case: Case) -> Verdict:
@@ -395,14 +390,8 @@ def _clear(why: str) -> Callable[[Case], Verdict]:
         memory = dealt_with(withdrawn(case.memory))
         memory = replace(memory, limit=None, limit_hint=NEVER, quiet_since=case.now.steady)
         # the screen of this look is older than the resumption: nothing else may follow from it
-        at = case.now.after(1)
-        return Verdict(
-            f"limit over: {why}",
-            hold=True,
-            memory=memory,
-            wake_at=at,
-            notes=(Note(EventType.AGENT_RESUMED, why),),
-        )
+        note = Note(EventType.AGENT_RESUMED, why)
+        return hold(f"limit over: {why}", wake_at=case.now.after(1), memory=memory, notes=(note,))
 
     return clear
 
@@ -431,9 +420,7 @@ def _restart(case: Case) -> Verdict:
     why = "its limit window is over"
     act = Start(case.agent.name, why, planned=True, replace=pane.ref if pane else None)
     memory = replace(withdrawn(case.memory), limit=None)
-    told = (Note(EventType.AGENT_RESUMED, why),)
-    at = case.now.after(0.4)
-    return Verdict(why, act, hold=True, detail=Detail.STARTING, memory=memory, wake_at=at, notes=told)
+    return do(act, Detail.STARTING, case.now.after(0.4), memory, (Note(EventType.AGENT_RESUMED, why),))
 
 
 def _press(case: Case) -> Verdict:
@@ -442,20 +429,18 @@ def _press(case: Case) -> Verdict:
     assert reading is not None
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
     pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
-    return replace(_held(case, act.cause, case.now.after(1), pressed), action=act)
+    return do(act, Detail.LIMITED, case.now.after(1), pressed)
 
 
 def _ask(case: Case) -> Verdict:
     reading = case.seen.reading
     assert reading is not None
-    text = f"the window is over, but a dialog is open: {reading.fix or reading.dialog}"
-    return Verdict(text, hold=True, detail=Detail.ASKING)
+    return hold(f"the window is over, but a dialog is open: {reading.fix or reading.dialog}", Detail.ASKING)
 
 
 def _probe(case: Case) -> Verdict:
     limit, now = _limit(case), case.now
-    ident = f"probe-{limit.since:.0f}-{limit.probes}"
-    message = Message(ident, MessageKind.PROBE, PROBE, tail=PROBE[-24:], queued=now.steady)
+    message = own(MessageKind.PROBE, f"{limit.since:.0f}-{limit.probes}", PROBE, now)
     probed = replace(limit, probed=now.steady, probes=limit.probes + 1)
     memory = replace(queue(case.memory, message), limit=probed)
     why = "the window is over: one probe"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do
 from fleet.core.effects import Post
 from fleet.core.memory import Message
 from fleet.core.queue import handed_in
@@ -40,25 +40,11 @@ def post(case: Case, message: Message) -> Verdict:
     pane, run, now = case.seen.pane, case.memory.run, case.now
     assert pane is not None
     assert run is not None
-    sent = replace(
-        message,
-        status=MessageState.SUBMITTED,
-        posted=True,
-        at=now.steady,
-        run=pane.ref.run,
-        enters=message.enters + 1,
-    )
-    act = Post(
-        case.agent.name,
-        pane.ref,
-        message.id,
-        _address(case),
-        run.conversation,
-        f"post {message.kind} {message.id}",
-        case.backend,
-    )
-    changed = handed_in(case.memory, sent, case.now)
-    return Verdict(act.cause, action=act, hold=True, memory=changed, wake_at=now.after(LOOK_S))
+    submitted, enters = MessageState.SUBMITTED, message.enters + 1
+    sent = replace(message, status=submitted, posted=True, at=now.steady, run=pane.ref.run, enters=enters)
+    cause, address = f"post {message.kind} {message.id}", _address(case)
+    act = Post(case.agent.name, pane.ref, message.id, address, run.conversation, cause, case.backend)
+    return do(act, wake_at=now.after(LOOK_S), memory=handed_in(case.memory, sent, now))
 
 
 def settled(case: Case, message: Message) -> Message | None:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
-from fleet.core.memory import Message
-from fleet.core.queue import NUDGE, queue, tail_of
+from fleet.core.queue import NUDGE, own, queue
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType, MessageKind, MessageState
 from fleet.times.moment import later
@@ -41,11 +40,8 @@ def stall(case: Case) -> Verdict | None:
     else:
         return None
     if quiet >= grace and not case.seen.proc.measured:
-        return Verdict(
-            f"{memory.state} for {quiet:.0f} s; measuring its processes first",
-            explains=True,
-            wake_at=now.after(MEASURE_S),
-        )
+        text = f"{memory.state} for {quiet:.0f} s; measuring its processes first"
+        return Verdict(text, explains=True, wake_at=now.after(MEASURE_S))
     if quiet < grace:
         shown = max(0.0, quiet)  # what this look found new began when the look was over
         reason = f"{memory.state} for {shown:.0f} s of {grace:.0f}"
@@ -53,28 +49,23 @@ def stall(case: Case) -> Verdict | None:
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
         wake_at = now.until(later(memory.marker, case.watchdog.stall_grace))
         return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)
-    if (
-        case.is_loop
-        and memory.nudged != case.loop.phase
-        and memory.state == ScreenState.IDLE
-        and case.seen_nudge
-    ):
-        text = Message(
-            f"nudge-{case.loop.phase}", MessageKind.NUDGE, NUDGE, tail=tail_of(NUDGE), queued=now.steady
-        )
-        nudged = replace(queue(memory, text), nudged=case.loop.phase, quiet_since=now.steady)
+    if _may_nudge(case):
+        memory = queue(memory, own(MessageKind.NUDGE, case.loop.phase, NUDGE, now))
+        nudged = replace(memory, nudged=case.loop.phase, quiet_since=now.steady)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now.steady)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
         case = replace(case, memory=replace(memory, afresh=True))
     told = Note(EventType.AGENT_MARKER_LAPSED, "its marker and the grace have passed")
     lapsed = (told,) if memory.marker else ()
-    verdict = begin(
-        case,
-        f"{memory.state} for {quiet:.0f} s without a sign of work",
-        planned=False,
-        event=EventType.AGENT_STALLED,
-    )
+    cause = f"{memory.state} for {quiet:.0f} s without a sign of work"
+    verdict = begin(case, cause, planned=False, event=EventType.AGENT_STALLED)
     return replace(verdict, notes=(*lapsed, *verdict.notes))
+
+
+def _may_nudge(case: Case) -> bool:
+    """Is it a loop agent at its prompt that was not asked yet for the marker of this phase?"""
+    idle = case.memory.state == ScreenState.IDLE
+    return case.is_loop and case.seen_nudge and idle and case.memory.nudged != case.loop.phase
 
 
 def _marker_stands(case: Case) -> bool:

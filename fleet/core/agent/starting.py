@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, hold
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail
 
@@ -18,9 +18,5 @@ def starting(case: Case) -> Verdict | None:
     grace = case.backend.start_grace
     if age >= grace or memory.state == ScreenState.ASKING:
         return None
-    return Verdict(
-        f"starting for {age:.0f} s of at most {grace:.0f}",
-        hold=True,
-        detail=Detail.STARTING,
-        wake_at=now.after(min(0.5 if age < FIRST_S else 2.0, grace)),
-    )
+    again = now.after(min(0.5 if age < FIRST_S else 2.0, grace))
+    return hold(f"starting for {age:.0f} s of at most {grace:.0f}", Detail.STARTING, again)

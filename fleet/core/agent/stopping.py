@@ -10,7 +10,7 @@ import signal
 from dataclasses import replace
 from typing import assert_never
 
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Remove, Signal
 from fleet.core.memory import Stopping
@@ -34,7 +34,7 @@ def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = No
         pid = pane.ref.pid
     stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, at=case.now.steady)
     told = (Note(event, cause),) if event else ()
-    step = _step(replace_memory(case, stop), stop)
+    step = _step(case.with_memory(replace(memory, stopping=stop)), stop)
     return replace(step, notes=(*told, *step.notes))
 
 
@@ -42,11 +42,6 @@ def stopping(case: Case) -> Verdict | None:
     """Go on with a stop in progress."""
     stop = case.memory.stopping
     return None if stop is None else _step(case, stop)
-
-
-def replace_memory(case: Case, stop: Stopping | None) -> Case:
-    """The same case with another stop in it."""
-    return replace(case, memory=replace(case.memory, stopping=stop))
 
 
 def _step(case: Case, stop: Stopping) -> Verdict:
@@ -59,9 +54,8 @@ def _step(case: Case, stop: Stopping) -> Verdict:
     match stop.stage:
         case StopStage.BEGUN:
             asked = replace(stop, stage=StopStage.ASKED, at=now.steady)
-            return _hold(
-                case, asked, f"stopping: {stop.cause}", _signal(case, stop, signal.SIGTERM, stop.cause)
-            )
+            act = _signal(case, stop, signal.SIGTERM, stop.cause)
+            return _hold(case, asked, f"stopping: {stop.cause}", act)
         case StopStage.ASKED if waited >= (IN_PERSON_S if case.in_person else TERM_WAIT_S):
             forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
@@ -89,17 +83,11 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
     if signalled and stop.clear == 0 and stop.planned:
         seen_once = replace(stop, clear=1, at=case.now.steady)
         return _hold(case, seen_once, "stopping: no process is left, looking once more")
-    return _remove_or_done(case, stop)
-
-
-def _remove_or_done(case: Case, stop: Stopping) -> Verdict:
     pane = case.seen.pane
     if pane is not None and pane.ref.run == stop.run:
         return _remove(case, stop, pane.ref)
     memory = replace(case.memory, stopping=None)
-    return Verdict(
-        f"stopped: {stop.cause}", memory=memory, hold=True, detail=Detail.STOPPING, wake_at=case.now.steady
-    )
+    return hold(f"stopped: {stop.cause}", Detail.STOPPING, case.now.steady, memory)
 
 
 def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
@@ -110,4 +98,4 @@ def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
 def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
     memory = replace(case.memory, stopping=stop)
     again = case.now.after(EAGER_POLL_S if case.now.since(stop.at) < EAGER_S else POLL_S)
-    return Verdict(reason, action=act, hold=True, detail=Detail.STOPPING, memory=memory, wake_at=again)
+    return replace(hold(reason, Detail.STOPPING, again, memory), action=act)

@@ -8,7 +8,7 @@ what a killed watchdog or verb had begun.
 from __future__ import annotations
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, hold
 from fleet.core.words import Detail
 
 
@@ -18,12 +18,12 @@ def turnover(case: Case) -> Verdict | None:
     if case.is_loop and loop.complete:
         if pane is not None:
             return begin(case, "the sequence is complete", planned=True)
-        return Verdict("the sequence is complete", hold=True, detail=Detail.DONE)
+        return hold("the sequence is complete", Detail.DONE)
     held = _held(case)
     if held:
         if pane is not None and not pane.dead:
             return None  # it could not be started again
-        return Verdict(f"the loop is held: {held}", hold=True, detail=Detail.HELD)
+        return hold(f"the loop is held: {held}", Detail.HELD)
     if run is None or pane is None or pane.dead or run.id != pane.ref.run:
         return None
     if run.made_for.call < case.seen.wish.run:

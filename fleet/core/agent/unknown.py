@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Keep
 from fleet.core.seen import ScreenState
@@ -22,12 +22,8 @@ def unknown(case: Case) -> Verdict | None:
     lasted = case.now.since(memory.state_since)
     text = f"no pattern of the profile matches the screen, for {lasted:.0f} s"
     if lasted < TOLD_AFTER_S:
-        return Verdict(
-            text, hold=True, detail=Detail.UNKNOWN, wake_at=later(memory.state_since, TOLD_AFTER_S)
-        )
+        return hold(text, Detail.UNKNOWN, later(memory.state_since, TOLD_AFTER_S))
     if memory.kept == pane.ref.run:
-        return Verdict(text, hold=True, detail=Detail.UNKNOWN)
-    act = Keep(case.agent.name, pane.ref, text)
-    kept = replace(memory, kept=pane.ref.run)
-    told = (Note(EventType.AGENT_UNKNOWN, text),)
-    return Verdict(text, action=act, hold=True, detail=Detail.UNKNOWN, memory=kept, notes=told)
+        return hold(text, Detail.UNKNOWN)
+    kept, told = replace(memory, kept=pane.ref.run), (Note(EventType.AGENT_UNKNOWN, text),)
+    return do(Keep(case.agent.name, pane.ref, text), Detail.UNKNOWN, memory=kept, notes=told)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
-from fleet.core.memory import AgentMemory, Message
-from fleet.core.queue import PASSED, queue, tail_of
+from fleet.core.memory import AgentMemory
+from fleet.core.queue import PASSED, own, queue
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType, MessageKind
 from fleet.times.moment import Wall
@@ -29,11 +29,8 @@ def waiting(case: Case) -> Verdict | None:
         if memory.bad_marker == marker.text:
             return None
         told = (Note(EventType.AGENT_MARKER_MALFORMED, marker.text),)
-        return Verdict(
-            f"a marker that cannot be read: {marker.text}",
-            memory=replace(memory, bad_marker=marker.text),
-            notes=told,
-        )
+        bad = replace(memory, bad_marker=marker.text)
+        return Verdict(f"a marker that cannot be read: {marker.text}", memory=bad, notes=told)
     if marker.until != memory.marker:
         memory = replace(memory, marker=marker.until)
         told = (Note(EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
@@ -44,9 +41,7 @@ def waiting(case: Case) -> Verdict | None:
         return _hold(case, None, marker.until, ())
     if memory.marker_woken != marker.until and case.watched:
         woken = replace(memory, marker_woken=marker.until)
-        message = Message(
-            f"marker-{marker.until:.0f}", MessageKind.MARKER, PASSED, tail=tail_of(PASSED), queued=now.steady
-        )
+        message = own(MessageKind.MARKER, f"{marker.until:.0f}", PASSED, now)
         return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)
     return None
 

@@ -19,11 +19,7 @@ def wake(case: Case) -> Verdict | None:
     due = later(memory.woke, agent.wake.interval)
     if now.steady < due:
         return Verdict(f"next wake in {now.ahead(due):.0f} s", wake_at=due)
-    message = Message(
-        f"wake-{agent.name}-{now.steady:.0f}",
-        MessageKind.WAKE,
-        file=agent.wake.prompt_file,
-        queued=now.steady,
-    )
+    name = f"wake-{agent.name}-{now.steady:.0f}"
+    message = Message(name, MessageKind.WAKE, file=agent.wake.prompt_file, queued=now.steady)
     woken = replace(memory, woke=now.steady)
     return Verdict("a wake is due", memory=queue(woken, message), wake_at=now.steady)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, hold
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType
 
@@ -19,6 +19,6 @@ def wedged(case: Case) -> Verdict | None:
         return None
     if memory.state_looks < LOOKS:
         text = f"looks wedged, looking once more: {reading.line}"
-        return Verdict(text, hold=True, detail=Detail.WEDGED, wake_at=case.now.after(1.0))
+        return hold(text, Detail.WEDGED, case.now.after(1.0))
     case = replace(case, memory=replace(memory, afresh=True))
     return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)

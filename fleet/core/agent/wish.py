@@ -7,7 +7,7 @@ with a `down`, so it is taken away again.
 from __future__ import annotations
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict
+from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.desired import Want
 from fleet.core.effects import Unpause
 from fleet.core.words import Detail
@@ -21,30 +21,25 @@ def intent(case: Case) -> Verdict | None:
     alive = seen.pane is not None and not seen.pane.dead
     if seen.blind:
         # an agent that was not seen is looked at wholly next time: nothing may follow from old evidence
-        again = case.now.after(AGAIN_S)
-        return Verdict(f"not seen: {seen.blind}", hold=True, detail=Detail.UNSEEN, wake_at=again)
+        return hold(f"not seen: {seen.blind}", Detail.UNSEEN, case.now.after(AGAIN_S))
     if seen.foreign:
-        return Verdict(
-            "a session of this name is not ours; it is left alone", hold=True, detail=Detail.FOREIGN
-        )
+        return hold("a session of this name is not ours; it is left alone", Detail.FOREIGN)
     if case.memory.stopping is not None:
         return None
     if wish.want is Want.DOWN:
         if seen.pane is not None or seen.survivors:
             return begin(case, "it was taken down", planned=True)
-        return Verdict("taken down", hold=True, detail=Detail.DOWN)
+        return hold("taken down", Detail.DOWN)
     if wish.want is not Want.UP:
         if alive:
-            return Verdict("running, but no `up` has asked for it: `up` has it watched", hold=True)
-        detail = Detail.DOWN if case.agent.enabled else Detail.DISABLED
-        return Verdict("no `up` has asked for it", hold=True, detail=detail)
+            return hold("running, but no `up` has asked for it: `up` has it watched")
+        return hold("no `up` has asked for it", Detail.DOWN if case.agent.enabled else Detail.DISABLED)
     if wish.over:
         return _unpause(case)
     if wish.frozen or wish.paused:
         detail = Detail.FROZEN if wish.frozen else Detail.PAUSED
-        how = "frozen" if wish.frozen else "paused"
         ends = case.now.until(wish.until) if wish.until else None
-        return Verdict(f"{how} by the operator", hold=True, detail=detail, wake_at=ends)
+        return hold(f"{detail.lower()} by the operator", detail, ends)
     return None
 
 
@@ -55,7 +50,7 @@ def _unpause(case: Case) -> Verdict:
     pid = ref.pid if ref is not None and pane is not None and not pane.dead else 0
     act = Unpause(case.agent.name, "its pause is over", ref.run if ref else "", pid)
     detail = Detail.FROZEN if frozen else Detail.PAUSED
-    return Verdict(act.cause, action=act, hold=True, detail=detail, wake_at=case.now.after(AGAIN_S))
+    return do(act, detail, case.now.after(AGAIN_S))
 
 
 def unwatched(case: Case) -> Verdict | None:
@@ -64,8 +59,8 @@ def unwatched(case: Case) -> Verdict | None:
         return None
     pane = case.seen.pane
     if pane is not None and not pane.dead:
-        return Verdict("not watched", hold=True)
+        return hold("not watched")
     how = "ended"
     if pane is not None:
         how = "finished" if pane.exit_code == 0 else pane.ending
-    return Verdict(f"{how}; it is not watched, so it is left as it is", hold=True, detail=Detail.EXITED)
+    return hold(f"{how}; it is not watched, so it is left as it is", Detail.EXITED)
