@@ -164,6 +164,11 @@ class Verdict:
     notes: tuple[Note, ...] = ()
     finished: tuple[Message, ...] = ()  # messages whose receipt is final
 
+    @property
+    def ends(self) -> bool:
+        """Does it end the agent's turn?"""
+        return self.hold or self.action is not None
+
 
 def hold(
     reason: str,

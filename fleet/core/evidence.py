@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fleet.core.case import Case
+from fleet.core.case import AgentSeen, Case
 from fleet.core.memory import AgentMemory, Words
 from fleet.core.seen import Reading, ScreenState
 from fleet.times.moment import NEVER, UNNAMED
@@ -41,22 +41,29 @@ def weigh(case: Case) -> Case:
     reading, pane = seen.reading, seen.pane
     if seen.blind or reading is None or pane is None or pane.dead:
         return case
-    memory = case.memory
-    if memory.seen_run != pane.ref.run and (memory.words or memory.dealt):
-        memory = replace(memory, words=None, dealt=())  # another life, another screen
+    memory, believed = _of_this_run(case.memory, pane.ref.run), reading
     if reading.state in ACCUSING:
         memory = _note(memory, reading, case)
         believed = _judged(reading, memory, case)
     else:
         memory = _forget(memory, reading)
-        believed = reading
-    # refused credentials are told by a source as well, and a person may have mended them since
-    mended = UNNAMED < seen.heard_at <= memory.pardoned_at
-    old = bool(seen.auth_failed) and mended and believed.state is not ScreenState.AUTH
-    if memory is case.memory and believed is reading and not old:
+    auth = _refusal(seen, memory, believed)
+    if memory is case.memory and believed is reading and auth == seen.auth_failed:
         return case
-    auth = "" if old else seen.auth_failed
     return replace(case, memory=memory, seen=replace(seen, reading=believed, auth_failed=auth))
+
+
+def _of_this_run(memory: AgentMemory, run: str) -> AgentMemory:
+    """Without the words of another run: that had another screen."""
+    if memory.seen_run == run or not (memory.words or memory.dealt):
+        return memory
+    return replace(memory, words=None, dealt=())
+
+
+def _refusal(seen: AgentSeen, memory: AgentMemory, believed: Reading) -> str:
+    """The refusal of credentials that a source reports, unless a `reset` came after it."""
+    fixed = UNNAMED < seen.heard_at <= memory.pardoned_at
+    return "" if fixed and believed.state is not ScreenState.AUTH else seen.auth_failed
 
 
 def dealt_with(memory: AgentMemory) -> AgentMemory:

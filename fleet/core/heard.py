@@ -69,35 +69,45 @@ def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
 
 
 def _one(heard: Heard, signal: Report) -> Heard:
-    kind, at = signal.kind, Wall(signal.at)
-    if signal.session_id and at >= heard.conversation_at and kind is not ReportKind.EXITED:
+    at = Wall(signal.at)
+    if signal.session_id and at >= heard.conversation_at and signal.kind is not ReportKind.EXITED:
         heard = replace(heard, conversation=signal.session_id, conversation_at=at)
-    if kind is ReportKind.MODEL and at >= heard.model_at:
-        return replace(heard, model=signal.text, model_at=at)
-    if kind is ReportKind.PROMPT_TAKEN:
-        heard = replace(heard, prompts=(*heard.prompts, (at, signal.text))[-PROMPTS:])
-        if at > heard.receipt:
-            heard = replace(heard, receipt=at, prompt=signal.text)
-    if kind is ReportKind.LIMIT_HIT and heard.limit is not None:
-        signal = _more_exact(heard.limit, signal)
-        if at < heard.at and signal.at == heard.limit.at:
-            return replace(heard, limit=signal)
-    if kind is ReportKind.ANSWERED:
-        return replace(heard, answered=max(at, heard.answered))
-    if kind not in _SAME_TURN and at > heard.troubled and kind in _WORKS:
-        heard = replace(heard, troubled=at)
-    works = _WORKS.get(kind)
-    if works is None or at < heard.at:
+    match signal.kind:
+        case ReportKind.MODEL:
+            return replace(heard, model=signal.text, model_at=at) if at >= heard.model_at else heard
+        case ReportKind.ANSWERED:
+            return replace(heard, answered=max(at, heard.answered))
+        case ReportKind.PROMPT_TAKEN:
+            heard = _with_prompt(heard, at, signal.text)
+        case ReportKind.LIMIT_HIT if heard.limit is not None:
+            signal = _more_exact(heard.limit, signal)
+            if at < heard.at and signal.at == heard.limit.at:
+                return replace(heard, limit=signal)
+    return _with_turn(heard, at, signal)
+
+
+def _with_prompt(heard: Heard, at: Wall, text: str) -> Heard:
+    """One more prompt arrived."""
+    heard = replace(heard, prompts=(*heard.prompts, (at, text))[-PROMPTS:])
+    return replace(heard, receipt=at, prompt=text) if at > heard.receipt else heard
+
+
+def _with_turn(heard: Heard, at: Wall, signal: Report) -> Heard:
+    """What a report says of the turn: does one go on, and how did the last one end?"""
+    kind, works = signal.kind, _WORKS.get(signal.kind)
+    if works is None:
         return heard
-    return replace(
-        heard,
-        working=works,
-        at=at,
-        source=signal.source,
-        asked=(signal.text or "a question") if kind is ReportKind.ASKED else "",
-        limit=signal if kind is ReportKind.LIMIT_HIT else _unless_turned(heard.limit, kind),
-        auth=(signal.text or "authentication failed") if kind is ReportKind.AUTH_FAILED else "",
-    )
+    if kind not in _SAME_TURN and at > heard.troubled:
+        heard = replace(heard, troubled=at)
+    if at < heard.at:
+        return heard
+    limit = signal if kind is ReportKind.LIMIT_HIT else _unless_turned(heard.limit, kind)
+    asked, auth = "", ""
+    if kind is ReportKind.ASKED:
+        asked = signal.text or "a question"
+    elif kind is ReportKind.AUTH_FAILED:
+        auth = signal.text or "authentication failed"
+    return replace(heard, working=works, at=at, source=signal.source, asked=asked, limit=limit, auth=auth)
 
 
 def _more_exact(known: Report, told: Report) -> Report:

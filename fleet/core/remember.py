@@ -7,6 +7,7 @@ ended. What follows from them is for the rules.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fleet.core import restarts
 from fleet.core.case import Case
@@ -152,33 +153,50 @@ def _restart_ages(memory: AgentMemory, steady: Steady) -> AgentMemory:
 
 
 def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
-    reading, steady, pane = case.seen.reading, case.news_at, case.seen.pane
-    changes: dict[str, object] = {}
-    if pane is not None and pane.activity != memory.activity:
-        changes["activity"] = pane.activity
-        changes["still_since"] = steady
-    state = memory.state
-    if reading is not None:
-        state = _state(case, reading)
-        looks = memory.state_looks + int(case.seen.fresh) if state == memory.state else 1
-        if state != memory.state:
-            changes["state"] = state
-            changes["state_since"] = steady
-        if looks != memory.state_looks and looks <= LOOKS_MAX:
-            changes["state_looks"] = looks
-        if reading.content_hash != memory.content:
-            changes["content"] = reading.content_hash
-            changes["still_since"] = steady
-            if not memory.content or steady - _last_typed(memory) > ECHO_S:
-                changes["quiet_since"] = steady
-    if state in WORKING_STATES or case.seen.working or case.seen.proc.busy:
-        changes["quiet_since"] = steady
-    if case.seen.transcript > memory.quiet_since:
-        changes["quiet_since"] = steady if case.seen.transcript >= case.now.steady else case.seen.transcript
+    """Since when the screen shows what it shows, and since when there is no sign of work."""
+    read = _read_changes(memory, case)
+    state = read.get("state", memory.state)
+    changes = {**_output_changes(memory, case), **read, **_work_changes(memory, case, state)}
     shell = case.seen.proc.shell_only or state == ScreenState.SHELL
     if shell != bool(memory.shell_since):
-        changes["shell_since"] = steady if shell else NEVER
-    return replace(memory, **changes) if changes else memory  # type: ignore[arg-type]
+        changes["shell_since"] = case.news_at if shell else NEVER
+    return replace(memory, **changes) if changes else memory
+
+
+def _output_changes(memory: AgentMemory, case: Case) -> dict[str, Any]:
+    pane = case.seen.pane
+    if pane is None or pane.activity == memory.activity:
+        return {}
+    return {"activity": pane.activity, "still_since": case.news_at}
+
+
+def _read_changes(memory: AgentMemory, case: Case) -> dict[str, Any]:
+    """What this look read on the screen: the state, how often in a row, and whether the content moved."""
+    reading, steady = case.seen.reading, case.news_at
+    if reading is None:
+        return {}
+    changes: dict[str, Any] = {}
+    state, looks = _state(case, reading), 1
+    if state == memory.state:
+        looks = memory.state_looks + int(case.seen.fresh)
+    else:
+        changes |= {"state": state, "state_since": steady}
+    if looks != memory.state_looks and looks <= LOOKS_MAX:
+        changes["state_looks"] = looks
+    if reading.content_hash != memory.content:
+        changes |= {"content": reading.content_hash, "still_since": steady}
+        if not memory.content or steady - _last_typed(memory) > ECHO_S:
+            changes["quiet_since"] = steady
+    return changes
+
+
+def _work_changes(memory: AgentMemory, case: Case, state: ScreenState | None) -> dict[str, Any]:
+    """The newest sign of work that is not a change of the content."""
+    seen, steady = case.seen, case.news_at
+    if seen.transcript > memory.quiet_since:
+        return {"quiet_since": steady if seen.transcript >= case.now.steady else seen.transcript}
+    works = state in WORKING_STATES or seen.working or seen.proc.busy
+    return {"quiet_since": steady} if works else {}
 
 
 def _state(case: Case, reading: Reading) -> ScreenState:
@@ -240,39 +258,44 @@ def _forgive(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory
 
 
 def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
-    """Count the end of a run once, and only if nobody of ours asked for it."""
-    pane, seen = case.seen.pane, case.seen
+    """Count the end of a run once, and only if neither the watchdog nor a verb asked for it."""
+    pane, seen, stop = case.seen.pane, case.seen, memory.stopping
     run = pane.ref.run if pane is not None else memory.seen_run
     if not run or memory.over == run:
         return memory
-    unreaped = pane is not None and pane.unreaped
-    if unreaped and case.now.since(memory.still_since) < REAP_S and memory.state == ScreenState.DEAD:
-        return memory
-    if unreaped and memory.state != ScreenState.DEAD:
-        # tmux has not collected the status yet: the next look, a moment later, will have it
-        return replace(memory, state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
-    how = _how(pane)
-    stop = memory.stopping
+    if pane is not None and pane.unreaped and (waits := _await_status(memory, case)) is not None:
+        return waits
     ours = stop.planned if stop else seen.wish.want is not Want.UP or _was_replaced(case, run)
-    ready = memory.ready
-    if run != memory.seen_run:  # never seen alive, so never ready, unless that was long ago
-        ready = case.now.steady if _began(memory, run, case) > BOOTED_S else NEVER
-    memory = replace(memory, over=run, seen_run=run, planned=ours, ready=ready)
-    if _has_finished(case, pane):
-        memory = replace(memory, finished=run)
+    finished = run if _has_finished(case, pane) else memory.finished
+    ready = _was_ready(memory, run, case)
+    memory = replace(memory, over=run, seen_run=run, planned=ours, ready=ready, finished=finished)
+    how = stop.cause if stop else _how(pane)
     if ours:
-        events.append(Note(EventType.AGENT_STOPPED, stop.cause if stop else how))
+        events.append(Note(EventType.AGENT_STOPPED, how))
         return replace(memory, retry_at=NEVER)
     if seen.server_lost:
         events.append(Note(EventType.AGENT_DIED, "its tmux server is gone"))
         return replace(memory, retry_at=NEVER)
-    clean = stop is None and pane is not None and pane.exit_code == 0 and pane.exit_signal is None
-    kind = EventType.AGENT_EXITED if clean else EventType.AGENT_DIED
-    events.append(Note(kind, stop.cause if stop else how))
+    clean = stop is None and pane is not None and pane.finished
+    events.append(Note(EventType.AGENT_EXITED if clean else EventType.AGENT_DIED, how))
     memory, flapped = restarts.count_end(memory, case.now.steady, clean=clean, run=run)
     if flapped:
         events.append(Note(EventType.AGENT_FLAPPED, flapped))
     return memory
+
+
+def _await_status(memory: AgentMemory, case: Case) -> AgentMemory | None:
+    """Memory while tmux has not collected the exit status; None: it is done without."""
+    if memory.state != ScreenState.DEAD:  # the next look, a moment later, will have it
+        return replace(memory, state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
+    return memory if case.now.since(memory.still_since) < REAP_S else None
+
+
+def _was_ready(memory: AgentMemory, run: str, case: Case) -> Steady:
+    """When the run that ended was ready. One that was never seen alive was not, unless it began long ago."""
+    if run == memory.seen_run:
+        return memory.ready
+    return case.now.steady if _began(memory, run, case) > BOOTED_S else NEVER
 
 
 def _was_replaced(case: Case, run: str) -> bool:
@@ -289,7 +312,7 @@ def _began(memory: AgentMemory, run: str, case: Case) -> float:
 
 def _has_finished(case: Case, pane: PaneView | None) -> bool:
     """A task whose work is done; one that a person took down is not."""
-    clean = pane is not None and pane.exit_code == 0 and pane.exit_signal is None
+    clean = pane is not None and pane.finished
     return case.agent.is_task and clean and case.memory.stopping is None and case.seen.wish.want is Want.UP
 
 

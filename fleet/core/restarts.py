@@ -42,27 +42,22 @@ def count_end(memory: AgentMemory, now: Steady, *, clean: bool, run: str) -> tup
     """Tally one unplanned end; the second value says why it is flapping, when it just began to."""
     tally = memory.exits if clean else memory.deaths
     tally = (*(t for t in tally if now - t < DAY_S), now)[-2 * DAY_ENDS :]
-    recent = sum(now - t < WINDOW_S for t in tally)
-    flapped = ""
-    flapping = memory.flapping
-    if not flapping and (recent >= WINDOW_ENDS or len(tally) >= DAY_ENDS):
-        flapping = now
-        span = "15 minutes" if recent >= WINDOW_ENDS else "24 hours"
-        ends = recent if span == "15 minutes" else max(recent, len(tally))
-        flapped = f"{ends} ends within {span}"
+    flapped = "" if memory.flapping else _too_many(tally, now)
+    flapping = now if flapped else memory.flapping
     if flapping:
         delay = FLAPPING_STEP_S if now - flapping < FLAPPING_HOUR_S else FLAPPING_HOUR_S
     else:
-        free = 1 if memory.ready else 0
-        delay = back_off(len(tally) - free, run)
-    memory = replace(
-        memory,
-        exits=tally if clean else memory.exits,
-        deaths=memory.deaths if clean else tally,
-        flapping=flapping,
-        retry_at=later(now, delay),
-    )
-    return memory, flapped
+        delay = back_off(len(tally) - bool(memory.ready), run)
+    memory = replace(memory, exits=tally) if clean else replace(memory, deaths=tally)
+    return replace(memory, flapping=flapping, retry_at=later(now, delay)), flapped
+
+
+def _too_many(tally: tuple[Steady, ...], now: Steady) -> str:
+    """How many ends within which time are too many; empty when they are not."""
+    recent = sum(now - t < WINDOW_S for t in tally)
+    if recent >= WINDOW_ENDS:
+        return f"{recent} ends within 15 minutes"
+    return f"{len(tally)} ends within 24 hours" if len(tally) >= DAY_ENDS else ""
 
 
 def back_off(number: int, run: str) -> float:

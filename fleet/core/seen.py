@@ -74,6 +74,11 @@ class PaneView:
         return self.dead and self.exit_code is None and self.exit_signal is None
 
     @property
+    def finished(self) -> bool:
+        """Its process ended by itself, with exit code 0."""
+        return self.dead and self.exit_code == 0 and self.exit_signal is None
+
+    @property
     def ending(self) -> str:
         """How its process ended, as far as tmux knows."""
         if self.exit_signal is not None:

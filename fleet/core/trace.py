@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fleet.core.agent.decide import AgentDecision, rules_for
-from fleet.core.case import AgentSeen, Case, ProcView
+from fleet.core.case import AgentSeen, Case, ProcView, Wish
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Member
+from fleet.core.seen import PaneView, Reading
 from fleet.core.starts import ORIGINS
 from fleet.times.moment import Moment, Wall
 
@@ -54,39 +55,50 @@ def explained(member: Member, row: Mapping[str, Any], wall: float) -> dict[str, 
 
 def _evidence(seen: AgentSeen, memory: AgentMemory, now: Moment) -> Iterator[Fact]:
     """Dated facts with their sources."""
-    pane, r = seen.pane, seen.reading
     if seen.blind:
         yield "blind", "tmux", seen.blind
         return
-    if pane is None:
-        yield "session", "tmux", "none"
-    else:
-        alive = f"dead (exit {pane.exit_code}, signal {pane.exit_signal})" if pane.dead else "alive"
-        yield "pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"
-        if pane.activity:
-            yield "last output", "tmux", f"{max(0.0, now.since_wall(pane.activity)):.0f} s ago"
-    if r is not None:
-        how = f"pattern {r.pattern}" if r.pattern else "its shape"
-        yield "screen", how, f"{r.state}: {r.line}" if r.line else str(r.state)
-        if r.draft:
-            yield "composer", "screen", r.draft[:80]
-        if r.until:
-            yield "until", "screen", _when(r.until)
-        if r.dialog:
-            yield "dialog", "screen", f"{r.dialog}, allowed key: {r.key or 'none'}"
+    yield from _of_pane(seen.pane, now)
+    if seen.reading is not None:
+        yield from _of_screen(seen.reading)
     if seen.working is not None:
         age = f", {max(0.0, now.since_wall(seen.heard_at)):.0f} s ago" if seen.heard_at else ""
         word = "a turn runs" if seen.working else "no turn runs"
         yield "turn", seen.heard_from or "the CLI itself", word + age
-    if pane is not None and not pane.dead:
+    if seen.pane is not None and not seen.pane.dead:
         yield "processes", "process tree", _processes(seen.proc)
     if seen.survivors:
         yield "survivors", "process table", f"{seen.survivors} processes of this run still live"
-    wanted = str(seen.wish.want or "not set")
-    if seen.wish.paused:
-        wanted += ", paused" + (f" until {_when(seen.wish.until)}" if seen.wish.until else "")
-    yield "wanted", "desired.json", wanted
+    yield "wanted", "desired.json", _wanted(seen.wish)
     yield from _remembered(memory, now)
+
+
+def _of_pane(pane: PaneView | None, now: Moment) -> Iterator[Fact]:
+    if pane is None:
+        yield "session", "tmux", "none"
+        return
+    alive = f"dead (exit {pane.exit_code}, signal {pane.exit_signal})" if pane.dead else "alive"
+    yield "pane", "tmux", f"{alive}, pid {pane.ref.pid}, run {pane.ref.run}"
+    if pane.activity:
+        yield "last output", "tmux", f"{max(0.0, now.since_wall(pane.activity)):.0f} s ago"
+
+
+def _of_screen(reading: Reading) -> Iterator[Fact]:
+    how = f"pattern {reading.pattern}" if reading.pattern else "its shape"
+    yield "screen", how, f"{reading.state}: {reading.line}" if reading.line else str(reading.state)
+    if reading.draft:
+        yield "composer", "screen", reading.draft[:80]
+    if reading.until:
+        yield "until", "screen", _when(reading.until)
+    if reading.dialog:
+        yield "dialog", "screen", f"{reading.dialog}, allowed key: {reading.key or 'none'}"
+
+
+def _wanted(wish: Wish) -> str:
+    wanted = str(wish.want or "not set")
+    if not wish.paused:
+        return wanted
+    return f"{wanted}, paused" + (f" until {_when(wish.until)}" if wish.until else "")
 
 
 def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:

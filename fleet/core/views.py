@@ -19,7 +19,7 @@ from fleet.times.moment import Wall
 if TYPE_CHECKING:
     from fleet.core.agent.decide import Ruling
     from fleet.core.case import AgentSeen
-    from fleet.core.memory import AgentMemory
+    from fleet.core.memory import AgentMemory, Run
     from fleet.core.model import Member
     from fleet.core.outline import Listed
     from fleet.core.seen import PaneView
@@ -76,38 +76,47 @@ def row(
     drift: tuple[str, ...] = (),
 ) -> Row:
     """The row of one agent or service after it was judged."""
-    detail = shown.detail
-    run = memory.run
-    live = seen.pane is not None and not seen.pane.dead
-    told = run if live else None  # what was started says more than what is declared
-    until = memory.limit.until if memory.limit else None
-    if detail in {Detail.PAUSED, Detail.FROZEN}:
-        until = seen.wish.until or None
-    elif until is None and detail is Detail.WAITING:
-        until = memory.marker
+    pane = seen.pane if seen.pane is not None and not seen.pane.dead else None
+    backend, model, phase = _running(member, memory.run if pane else None)
     return Row(
         name=member.name,
         kind=member.kind,
         role=member.role,
-        backend=(told and told.backend) or member.backend,
-        model=(told and told.model) or member.model,
+        backend=backend,
+        model=model,
         watch=member.watch,
         enabled=member.enabled,
         desired=str(seen.wish.want or ""),
         session=member.session,
-        state=str(state_of(seen, detail, memory)),
-        detail=str(detail),
+        state=str(state_of(seen, shown.detail, memory)),
+        detail=str(shown.detail),
         reason=shown.reason,
         since=memory.since,
-        until=until,
-        pid=seen.pane.ref.pid if seen.pane is not None and live else None,
+        until=_until(seen, memory, shown.detail),
+        pid=pane.ref.pid if pane else None,
         restarts=memory.heals,
         drift=drift,
-        phase=run.made_for.phase if run and live else "",
+        phase=phase,
         rule=shown.rule,
         account=member.account,
         messages=len(memory.outbox),
     )
+
+
+def _running(member: Member, run: Run | None) -> tuple[str, str, str]:
+    """Backend, model and phase: what was started says more than what is declared."""
+    if run is None:
+        return member.backend, member.model, ""
+    return run.backend or member.backend, run.model or member.model, run.made_for.phase
+
+
+def _until(seen: AgentSeen, memory: AgentMemory, detail: Detail) -> Wall | None:
+    """When its pause, its usage window or its own waiting ends; None: no end is known."""
+    if detail in {Detail.PAUSED, Detail.FROZEN}:
+        return seen.wish.until or None
+    if memory.limit is not None:
+        return memory.limit.until
+    return memory.marker if detail is Detail.WAITING else None
 
 
 TROUBLE: dict[Detail, str] = {

@@ -10,8 +10,7 @@ import pytest
 
 from fleet.core.effects import CallTask
 from fleet.core.loop.decide_loop import decide_loop
-from fleet.core.loop.loop_case import GateJob, LoopCase, LoopJob, Place
-from fleet.core.loop.pings import ping_id
+from fleet.core.loop.loop_case import GateJob, LoopCase, LoopJob, Place, ping_id
 from fleet.core.model import Gate, Handoff, OnComplete
 from fleet.core.words import Outcome, PingAbout
 from fleet.ports import Host, JobEnd

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 from fleet.backends.profiles import names, written
 from fleet.core.effects import Fetch, ReadHistory
-from fleet.core.loop.handoff import EMPTY, fresh_commits, matching, side_of
-from fleet.core.loop.loop_case import Commit, GitView, History, InboxView, LoopJob, LoopMemory
-from fleet.core.loop.pings import ping_id, targets
+from fleet.core.loop.gates import matching
+from fleet.core.loop.handoff import EMPTY, fresh_commits, side_of
+from fleet.core.loop.loop_case import (
+    Commit,
+    GitView,
+    History,
+    InboxView,
+    LoopJob,
+    LoopMemory,
+    ping_id,
+    targets,
+)
 from fleet.core.model import Handoff
 from fleet.core.starts import continue_line
 from fleet.core.words import PingAbout

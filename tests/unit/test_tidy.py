@@ -195,32 +195,16 @@ GUARDS = "a flat list of guards: each returns"
 STEPS = "steps in their order, each behind its own condition"
 FORM = "one value made of many fields, each with its own condition"
 FEW = "comprehensions and comparisons are counted, too: the ways through it are few"
-SCAN = "one pass over lines or rows, with what each kind of them means"
 LONG = {
     "core/agent/asking.py asking": GUARDS,
-    "core/agent/decide.py _ask_rules": "the one place that folds verdicts, field by field",
     "core/agent/heal.py fatal": GUARDS,
     "core/agent/stall.py stall": GUARDS,
     "core/agent/turnover.py turnover": GUARDS,
-    "core/agent/typing.py typing": GUARDS,
     "core/agent/typing.py _not_now": GUARDS,
-    "core/agent/typing.py _is_ours": GUARDS,
-    "core/agent/typing.py _submit": GUARDS,
-    "core/agent/typing.py _confirm": GUARDS,
+    "core/agent/receipts.py _submit": GUARDS,
     "core/agent/wish.py intent": GUARDS,
-    "core/evidence.py weigh": STEPS,
-    "core/heard.py _one": "one branch per kind of report",
-    "core/loop/done.py _above": SCAN,
-    "core/loop/done.py _statements": SCAN,
     "core/loop/done.py _read": GUARDS,
-    "core/loop/done.py _lines": SCAN,
-    "core/loop/gates.py judge_review": GUARDS,
-    "core/loop/handoff.py _inbox": FEW,
-    "core/remember.py _watch_screen": FORM,
     "core/remember.py _note_end": GUARDS,
-    "core/restarts.py count_end": STEPS,
-    "core/trace.py _evidence": FORM,
-    "core/views.py row": FORM,
     "supervisor/hear.py hear": STEPS,
     "supervisor/launch.py preflight": GUARDS,
     "supervisor/look.py _still": "one condition with a line for each thing that may have changed",

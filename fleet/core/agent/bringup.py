@@ -68,7 +68,7 @@ def left_as_it_is(
 def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> bool:
     """Has the newest run of a task come to its end by itself, with exit code 0?"""
     if pane is not None and pane.dead:
-        return pane.exit_code == 0 and pane.exit_signal is None
+        return pane.finished
     return run is not None and run.id == memory.finished
 
 

@@ -38,7 +38,6 @@ from fleet.core.remember import remember
 from fleet.core.restarts import pardon
 from fleet.core.starts import learn_id
 from fleet.core.words import Detail, EventType, Witness
-from fleet.times.moment import Steady
 
 Rule = Callable[[Case], Verdict | None]
 SIGHT = "sight"  # who decides when every rule is silent
@@ -140,45 +139,45 @@ def _take_in(case: Case) -> Intake:
 
 
 def _ask_rules(intake: Intake) -> AgentDecision:
+    """Ask them in their order, each with what the ones before it remember, until one ends the turn."""
     case = intake.case
-    memory, told, finished = case.memory, list(intake.notes), list(intake.ended)
-    trace: list[tuple[str, str]] = []
-    wakes: list[Steady] = []
-    detail: Detail | None = None
-    winner, reason, action = "", "", None
-    sight = (SIGHT, "")
+    said: list[tuple[str, Verdict]] = []
     for name, rule in rules_for(case.agent):
         verdict = rule(case)
         if verdict is None:
             continue
-        trace.append((name, verdict.reason))
+        said.append((name, verdict))
         if verdict.memory is not None:
-            memory = verdict.memory
-            case = case.with_memory(memory)
-        told.extend(verdict.notes)
-        finished.extend(verdict.finished)
-        if verdict.wake_at is not None:
-            wakes.append(verdict.wake_at)
-        if detail is None and verdict.detail is not None:
-            winner, reason, detail = name, verdict.reason, verdict.detail
-        if verdict.explains and not sight[1]:
-            sight = (name, verdict.reason)
-        if verdict.action is not None or verdict.hold:
-            winner, reason, action = name, verdict.reason, verdict.action
-            detail = verdict.detail or detail
+            case = case.with_memory(verdict.memory)
+        if verdict.ends:
             break
-    if not winner:
-        winner, reason = sight
-    detail = detail or case.sight
+    return _decided(intake, case, said)
+
+
+def _decided(intake: Intake, case: Case, said: list[tuple[str, Verdict]]) -> AgentDecision:
+    """The decision that these verdicts make together. `case`: with what the last of them remembers."""
+    verdicts, shown = [verdict for _, verdict in said], _shown(case, said)
+    ended = (*intake.ended, *(m for v in verdicts for m in v.finished))
     return Decision(
-        memory.with_detail(detail, case.now.wall),
-        Ruling(winner, reason or _sighted(case), detail),
-        tuple((case.agent.name, m) for m in finished),
-        tuple(told),
-        intake.effects if action is None else (*intake.effects, action),
-        min(wakes, default=None),
-        tuple(trace),
+        memory=case.memory.with_detail(shown.detail, case.now.wall),
+        shown=shown,
+        messages=tuple((case.agent.name, m) for m in ended),
+        notes=(*intake.notes, *(note for v in verdicts for note in v.notes)),
+        effects=(*intake.effects, *(v.action for v in verdicts if v.action is not None)),
+        wake_at=min((v.wake_at for v in verdicts if v.wake_at is not None), default=None),
+        trace=tuple((name, verdict.reason) for name, verdict in said),
     )
+
+
+def _shown(case: Case, said: list[tuple[str, Verdict]]) -> Ruling:
+    """The rule that ended the turn; else the first that named a detail; else the first that explains."""
+    ended = [pair for pair in said if pair[1].ends]  # the last one, or none
+    named = [pair for pair in said if pair[1].detail is not None]
+    explains = [pair for pair in said if pair[1].explains]
+    detail = next((v.detail for _, v in (*ended, *named) if v.detail is not None), case.sight)
+    for rule, verdict in (*ended, *named, *explains):
+        return Ruling(rule, verdict.reason, detail)
+    return Ruling(SIGHT, _sighted(case), detail)
 
 
 def _check(case: Case, decided: AgentDecision) -> None:

@@ -30,6 +30,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cache, lru_cache
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # not splitlines(): a form feed must not make a column 0
@@ -311,14 +312,14 @@ def _body(below: list[_Line]) -> tuple[int, str] | None:
     """The line of the body that stands against the marker, and why."""
     first, speaks = 0, False
     for number, kind, text in _statements(below):
-        if kind == "heading":
+        if kind is _Kind.HEADING:
             if _title(text) not in _TITLES:
                 return number, f"another section follows: {_quote(text)}"
             continue
         first = first or number
-        if kind == "item":
+        if kind is _Kind.EMPTY_ITEM:
             return number, "a list item is empty"
-        said = _read(text, fenced=kind == "fenced")
+        said = _read(text, fenced=kind is _Kind.FENCED)
         if said.against:
             return number, f"{_quote(said.against)} stands against it"
         speaks = speaks or said.speaks
@@ -331,56 +332,98 @@ def _above(lines: list[_Line]) -> tuple[int, str] | None:
     """What stands above the marker and against it: an open box, doubtful front matter, work to do."""
     title, number = "", 0
     for line in lines:
-        if line.fenced or line.fence or line.comment:
-            continue
         if line.front:
-            said = _read(line.text.replace(":", " ")) if line.text.strip("- ") else _Reading()
-            if said.against:
-                return line.number, f"{_quote(said.against)} stands in the front matter"
+            why = _doubt_in_front(line.text)
+        elif not line.shown:
             continue
-        box = _BOX.match(line.text)
-        if box and not _TICKED.search(box[0]):
-            return line.number, "a box is open"
-        heading = _HEADING.match(line.text)
-        if heading:
+        elif heading := _HEADING.match(line.text):
             title, number = _title(heading[1]), line.number
-        elif title in _LISTS_OF_WORK and not _NOTHING.fullmatch(line.text.strip()):
-            return line.number, f"the section {_quote(title)} on line {number} is not empty"
+            continue
+        else:
+            why = _work_to_do(line.text, title, number)
+        if why:
+            return line.number, why
     return None
 
 
-def _statements(lines: list[_Line]) -> Iterator[tuple[int, str, str]]:
+def _doubt_in_front(text: str) -> str:
+    said = _read(text.replace(":", " ")) if text.strip("- ") else _Reading()
+    return f"{_quote(said.against)} stands in the front matter" if said.against else ""
+
+
+def _work_to_do(text: str, title: str, number: int) -> str:
+    """Why a line in the section of that title, which begins on that line, says that there is work left."""
+    if _has_open_box(text):
+        return "a box is open"
+    if title in _LISTS_OF_WORK and not _NOTHING.fullmatch(text.strip()):
+        return f"the section {_quote(title)} on line {number} is not empty"
+    return ""
+
+
+def _has_open_box(text: str) -> bool:
+    box = _BOX.match(text)
+    return box is not None and not _TICKED.search(box[0])
+
+
+class _Kind(Enum):
+    """What a line, or a paragraph, is in the body of a marker."""
+
+    NOTHING = auto()
+    HEADING = auto()
+    FENCED = auto()
+    EMPTY_ITEM = auto()
+    TEXT = auto()
+
+
+def _statements(lines: list[_Line]) -> Iterator[tuple[int, _Kind, str]]:
     """Headings and statements, each with its first line. A paragraph that is wrapped is one statement."""
     number, kept = 0, ""
-    for position, line in enumerate(lines):
+    below = [*(line.text for line in lines[1:]), ""]
+    for line, follows in zip(lines, below, strict=False):  # of no line nothing follows
         text = line.text.replace("<!--", " ").replace("-->", " ")
-        follows = lines[position + 1].text if position + 1 < len(lines) else ""
-        heading = _HEADING.match(line.text) if line.shown else None
-        title = line.shown and text.strip() and _UNDERLINE.fullmatch(follows)
-        own = line.fenced or _BEGINS.match(text) or heading or title
-        if kept and (own or line.fence or not text.strip() or _UNDERLINE.fullmatch(text)):
-            yield number, "text", kept
+        title = _heading(line, text, follows)
+        kind = _kind(line, text, title)
+        if kept and _ends_paragraph(line, text, title):
+            yield number, _Kind.TEXT, kept
             kept = ""
-        if line.fence or not _TAGS.sub("", text).strip() or _is_rule(text):
-            continue
-        if heading or title:
-            yield line.number, "heading", heading[1] if heading else text
-        elif line.fenced:
-            yield line.number, "fenced", text
-        elif _EMPTY_ITEM.fullmatch(text):
-            yield line.number, "item", text
-        elif kept:
+        if kind is _Kind.TEXT and kept:
             kept += "\n" + text.strip()
-        else:
+        elif kind is _Kind.TEXT:
             number, kept = line.number, text.strip()
+        elif kind is not _Kind.NOTHING:
+            yield line.number, kind, text if title is None else title
     if kept:
-        yield number, "text", kept
+        yield number, _Kind.TEXT, kept
+
+
+def _heading(line: _Line, text: str, follows: str) -> str | None:
+    """The title, if the line is a heading: one with #, or one that is underlined."""
+    if not line.shown:
+        return None
+    if heading := _HEADING.match(line.text):
+        return heading[1]
+    return text if text.strip() and _UNDERLINE.fullmatch(follows) else None
+
+
+def _kind(line: _Line, text: str, title: str | None) -> _Kind:
+    if line.fence or not _TAGS.sub("", text).strip() or _is_rule(text):
+        return _Kind.NOTHING
+    if title is not None:
+        return _Kind.HEADING
+    if line.fenced:
+        return _Kind.FENCED
+    return _Kind.EMPTY_ITEM if _EMPTY_ITEM.fullmatch(text) else _Kind.TEXT
+
+
+def _ends_paragraph(line: _Line, text: str, title: str | None) -> bool:
+    """Does the line stand alone, or begin something of its own?"""
+    own = line.fenced or line.fence or title is not None or not text.strip()
+    return own or bool(_BEGINS.match(text) or _UNDERLINE.fullmatch(text))
 
 
 def _read(text: str, *, fenced: bool = False) -> _Reading:
     """One statement, by its signs, its counts and the polarity of its words."""
-    box = _BOX.match(text)
-    if (box and not _TICKED.search(box[0])) or re.search(r"\[\s\]", text):
+    if _has_open_box(text) or re.search(r"\[\s\]", text):
         return _Reading("[ ]")
     ticked = bool(_TICKED.search(text))
     text = _plain(_TAGS.sub(" ", _TICKED.sub(" ", text)))
@@ -507,29 +550,38 @@ def _quote(text: str) -> str:
 
 def _lines(text: str) -> Iterator[_Line]:
     """Every line, told where it stands. Unclosed fences and comments run to the end."""
-    fence, comment = "", False
     rows = _NEWLINE.split(text)
     front = _front_matter(rows)
-    for number, line in enumerate(rows, 1):
-        if number <= front:
-            yield _Line(number, line, front=True)
-            continue
+    yield from (_Line(number, row, front=True) for number, row in enumerate(rows[:front], 1))
+    fence, comment = "", False
+    for number, row in enumerate(rows[front:], front + 1):
         if fence:
-            found = _FENCE.fullmatch(line)
-            closes = found and found[1].startswith(fence) and not found[2].strip()
-            yield _Line(number, line, fenced=not closes, fence=bool(closes))
+            closes = _closes(fence, row)
+            yield _Line(number, row, fenced=not closes, fence=closes)
             fence = "" if closes else fence
-            continue
-        inside = comment
-        if not comment and (found := _FENCE.fullmatch(line)) and not ("`" in found[2] and found[1][0] == "`"):
-            fence = found[1]
-            yield _Line(number, line, fence=True)
-            continue
-        shown = _without_code(line)
-        opens, closes_at = shown.rfind("<!--"), shown.rfind("-->")
-        if opens >= 0 or closes_at >= 0:
-            comment = opens > closes_at
-        yield _Line(number, line, comment=inside or line.lstrip().startswith("<!--"))
+        elif not comment and (fence := _opened(row)):
+            yield _Line(number, row, fence=True)
+        else:
+            yield _Line(number, row, comment=comment or row.lstrip().startswith("<!--"))
+            comment = _in_comment_after(row, before=comment)
+
+
+def _opened(row: str) -> str:
+    """The fence that a line opens; empty when it opens none."""
+    found = _FENCE.fullmatch(row)
+    return found[1] if found and not ("`" in found[2] and found[1][0] == "`") else ""
+
+
+def _closes(fence: str, row: str) -> bool:
+    found = _FENCE.fullmatch(row)
+    return found is not None and found[1].startswith(fence) and not found[2].strip()
+
+
+def _in_comment_after(row: str, *, before: bool) -> bool:
+    """Does the next line begin inside a comment?"""
+    shown = _without_code(row)
+    opens, closes = shown.rfind("<!--"), shown.rfind("-->")
+    return before if opens == closes else opens > closes
 
 
 def _front_matter(rows: list[str]) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fleet.core.decision import Note
@@ -28,8 +29,8 @@ from fleet.core.loop.loop_case import (
     LoopPart,
     LoopSeen,
     Place,
+    targets,
 )
-from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
 from fleet.core.words import EventType, PingAbout
 from fleet.times.moment import UNNAMED, Wall, later
@@ -231,7 +232,7 @@ def _told(case: LoopCase, phase: Phase, label: str, result: GateResult) -> LoopP
     return LoopPart(
         replace(case.memory, told=(*told, event)[-TOLD_CAP:]),
         messages=tuple(
-            ping(case, agent, about, PingAbout.GATE, (text, short)) for agent in builders(case.fleet)
+            case.ping(agent, about, PingAbout.GATE, (text, short)) for agent in builders(case.fleet)
         ),
         notes=(Note(EventType.GATE_FAILED, f"{label}: {result.said}", facts),),
     )
@@ -275,38 +276,55 @@ def _judge_clean(text: str) -> tuple[bool, str, None]:
 def judge_review(step: RunGate, commits: tuple[Commit, ...], handoff: Handoff) -> tuple[bool, str, None]:
     """Whether a review of this phase says so, with every claim below it and no other verdict beside it."""
     wanted, phase = step.gate.review, step.phase
-    claims = [c for c in commits if re.search(handoff.claim_pattern, c.subject[:SUBJECT_CAP])]
-    known = {c.hash: c for c in commits}
-    kept = not step.since or step.since == step.tip or any(step.since in c.parents for c in commits)
-    found = [c for c in commits if re.search(handoff.review_pattern, c.subject[:SUBJECT_CAP])]
-    if not kept:  # history was rewritten since: what was written before the phase began says nothing about it
-        found = [c for c in found if c.at >= int(step.begun)]
-    reviews = [(c, *verdict_in(c.subject, wanted)) for c in found]
-    mine = [
-        (c, said) for c, scope, said in reviews if names_phase(scope, phase) or (not scope and said in FAILS)
-    ]
+    reviews = [(c, *verdict_in(c.subject, wanted)) for c in _reviews(step, commits, handoff)]
+    mine = [(c, said) for c, scope, said in reviews if _is_about(phase, scope, said)]
     if not mine:
-        other = f": {found[0].hash[:12]} names another phase, or none" if found else ""
+        other = f": {reviews[0][0].hash[:12]} names another phase, or none" if reviews else ""
         return False, f"no review({phase}) since the phase began{other}", None
-    why = ""
+    claims = matching(commits, handoff.claim_pattern)
+    against = [c for c, said in mine if said != wanted]
+    known, why = {c.hash: c for c in commits}, ""
     for review, said in mine:  # newest first, as far as a log can tell
-        if said != wanted:
-            word = said or "no verdict"
-            why = why or f"review {review.hash[:12]} says {word}, expected {wanted} as its first word"
-            continue
-        below = ancestors(review.hash, known)
-        claim = next((c for c in claims if c.hash not in below), None)
-        against = next((c for c, word in mine if word != wanted and c.hash not in below), None)
-        if claim is None and against is None:
-            return True, f"review {review.hash[:12]} says {wanted}", None
-        if claim is not None:
-            why = why or f"review {review.hash[:12]} has not seen claim {claim.hash[:12]}"
-        elif against is not None:
-            why = (
-                why
-                or f"review {against.hash[:12]} does not say {wanted}, and {review.hash[:12]} has not seen it"
-            )
+        name = f"review {review.hash[:12]}"
+        doubt = f"{name} says {said or 'no verdict'}, expected {wanted} as its first word"
+        if said == wanted:
+            doubt = _unseen_by(review, known, claims, against, wanted)
+        if not doubt:
+            return True, f"{name} says {wanted}", None
+        why = why or doubt
     return False, why, None
+
+
+def _unseen_by(
+    review: Commit, known: dict[str, Commit], claims: Iterable[Commit], against: Iterable[Commit], wanted: str
+) -> str:
+    """What a review of the wanted verdict was not made on; empty when it has seen all."""
+    below, name = ancestors(review.hash, known), review.hash[:12]
+    claim = next((c for c in claims if c.hash not in below), None)
+    if claim is not None:
+        return f"review {name} has not seen claim {claim.hash[:12]}"
+    other = next((c for c in against if c.hash not in below), None)
+    return f"review {other.hash[:12]} does not say {wanted}, and {name} has not seen it" if other else ""
+
+
+def _reviews(step: RunGate, commits: tuple[Commit, ...], handoff: Handoff) -> tuple[Commit, ...]:
+    """Every review since the phase began."""
+    found = matching(commits, handoff.review_pattern)
+    if not step.since or step.since == step.tip or any(step.since in c.parents for c in commits):
+        return found
+    # history was rewritten since: what was written before the phase began says nothing about it
+    return tuple(c for c in found if c.at >= int(step.begun))
+
+
+def _is_about(phase: str, scope: str, said: str) -> bool:
+    """Does a review speak of this phase? A failure that names none does as well."""
+    return names_phase(scope, phase) or (not scope and said in FAILS)
+
+
+def matching(commits: Iterable[Commit], pattern: str) -> tuple[Commit, ...]:
+    """Those whose subject matches; only so much of a subject is looked at."""
+    expression = re.compile(pattern)
+    return tuple(c for c in commits if expression.search(c.subject[:SUBJECT_CAP]))
 
 
 def ancestors(tip: str, known: dict[str, Commit]) -> set[str]:

@@ -10,13 +10,12 @@ problem. A ping names hashes, counts and files, never words out of a commit.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Note
 from fleet.core.effects import Fetch, ReadHistory
-from fleet.core.loop.gates import SUBJECT_CAP, ancestors, names_phase, scope_of
+from fleet.core.loop.gates import ancestors, matching, names_phase, scope_of
 from fleet.core.loop.loop_case import (
     Commit,
     GitView,
@@ -26,8 +25,8 @@ from fleet.core.loop.loop_case import (
     LoopCase,
     LoopJob,
     LoopPart,
+    targets,
 )
-from fleet.core.loop.pings import ping, targets
 from fleet.core.model import Handoff
 from fleet.core.words import EventType, PingAbout
 from fleet.times.moment import later
@@ -172,12 +171,6 @@ def fresh_commits(history: History) -> tuple[Commit, ...]:
     return tuple(reversed(fresh))
 
 
-def matching(commits: tuple[Commit, ...], pattern: str) -> tuple[Commit, ...]:
-    """Those whose subject matches; only so much of a subject is looked at."""
-    expression = re.compile(pattern)
-    return tuple(c for c in commits if expression.search(c.subject[:SUBJECT_CAP]))
-
-
 def _tell(case: LoopCase, about: PingAbout, names: tuple[str, ...], commits: tuple[Commit, ...]) -> LoopPart:
     """One ping an agent, naming the newest and how many there are."""
     if not commits:
@@ -193,7 +186,7 @@ def _tell(case: LoopCase, about: PingAbout, names: tuple[str, ...], commits: tup
     texts = (text, f"git show {newest}")
     return LoopPart(
         case.memory,
-        messages=tuple(ping(case, a, commits[0].hash, about, texts) for a in targets(case.fleet, names)),
+        messages=tuple(case.ping(a, commits[0].hash, about, texts) for a in targets(case.fleet, names)),
         notes=(Note(event, f"{count} new, newest {newest}", facts),),
     )
 
@@ -207,27 +200,33 @@ def _inbox(case: LoopCase, position: int, view: InboxView, *, quiet: bool) -> Lo
     """Keep up with one inbox, and wake its side for a new message."""
     inboxes = case.memory.inboxes
     known = next((i for i in inboxes if i.name == view.name), InboxMemory(view.name))
-    work = known.work if view.work is None else view.work
-    remote = known.remote if view.remote is None else view.remote
-    told = known.told if work or remote else ()  # consumed everywhere: the same words may come again
-    news = [
-        now
-        for now, was in ((work, known.work), (remote, known.remote))
-        if now and was is not None and now != was and now not in told
-    ]
-    first = [now for now, was in ((work, known.work), (remote, known.remote)) if now and was is None]
-    told = tuple(dict.fromkeys((*told, *first, *news)))[-INBOX_TOLD_CAP:]
-    fresh = replace(known, work=work, remote=remote, told=told, count=known.count + bool(news))
+    fresh, news = _read_inbox(known, view)
     others = tuple(i for i in inboxes if i.name != view.name)
     memory = replace(case.memory, inboxes=tuple(sorted((*others, fresh), key=lambda i: i.name)))
     if not news or quiet:
         return LoopPart(memory)
-    event = f"{position}-{fresh.count}-{news[-1][:16]}"
+    event = f"{position}-{fresh.count}-{news[:16]}"
     text = f"Handoff: there is a new message in {view.name}. Fetch, read it, and act on it."
     texts, side = (text, f"cat {view.name}"), targets(case.fleet, side_of(case.loop.handoff, position))
     note = Note(EventType.HANDOFF_INBOX_CHANGED, f"{view.name} holds a new message", (("file", view.name),))
     return LoopPart(
         memory,
-        messages=tuple(ping(case, a, event, PingAbout.INBOX, texts, inbox=view.name) for a in side),
+        messages=tuple(case.ping(a, event, PingAbout.INBOX, texts, inbox=view.name) for a in side),
         notes=(note,),
     )
+
+
+def _read_inbox(known: InboxMemory, view: InboxView) -> tuple[InboxMemory, str]:
+    """What is known of an inbox after this look, and the content that is new; empty when none is.
+
+    What was there at the first look is no news. A tree that could not be looked at holds what it held.
+    """
+    work = known.work if view.work is None else view.work
+    remote = known.remote if view.remote is None else view.remote
+    told = known.told if work or remote else ()  # consumed everywhere: the same words may come again
+    changed = [(now, was) for now, was in ((work, known.work), (remote, known.remote)) if now and now != was]
+    first = [now for now, was in changed if was is None]
+    news = [now for now, was in changed if was is not None and now not in told]
+    told = tuple(dict.fromkeys((*told, *first, *news)))[-INBOX_TOLD_CAP:]
+    fresh = replace(known, work=work, remote=remote, told=told, count=known.count + bool(news))
+    return fresh, news[-1] if news else ""

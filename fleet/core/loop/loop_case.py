@@ -8,19 +8,23 @@ here needs to be undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from fleet.core.decision import Note
 from fleet.core.loop.done import Done
+from fleet.core.memory import Message
+from fleet.core.model import Fleet, Loop, Member
+from fleet.core.queue import TAIL
+from fleet.core.words import MessageKind, PingAbout
 from fleet.times.moment import UNNAMED, Moment, Wall
 
 if TYPE_CHECKING:
-    from fleet.core.decision import Note
-    from fleet.core.effects import LoopEffect
-    from fleet.core.memory import Message
-    from fleet.core.model import Fleet, Loop
+    from fleet.core.effects import LoopEffect  # which imports this file
 
 NO_STATUS = Done(done=False, why="there is no status file yet")
 
@@ -255,6 +259,18 @@ class LoopCase:
         """The id of the phase that the record names; empty when it names none."""
         return self.seen.place.id if self.seen.place else ""
 
+    def ping(
+        self, agent: Member, event: str, about: PingAbout, texts: tuple[str, ...], *, inbox: str = ""
+    ) -> tuple[str, Message]:
+        """A message that tells one agent of an event, in the first of these texts that fits.
+
+        It is news in this phase only.
+        """
+        words, name = wording(self.fleet, agent, *texts), ping_id(about, event, agent.name)
+        tail, phase = words[-TAIL:], self.phase
+        message = Message(name, MessageKind.PING, words, tail=tail, about=about, inbox=inbox, phase=phase)
+        return agent.name, message
+
     def after(self, part: LoopPart) -> LoopCase:
         """The case as the next part gets it: with what this one remembers."""
         return replace(self, memory=part.memory)
@@ -289,3 +305,31 @@ class LoopPart:
     def then(self, case: LoopCase, part: Callable[[LoopCase], LoopPart]) -> LoopPart:
         """Ask the next part, which sees what this one remembers, and join what it says."""
         return self.joined(part(case.after(self)))
+
+
+# --------------------------------------------------------------------------------------------------
+# A ping: a message that wakes a side of the loop. Which agents it is for, and in which words.
+
+
+def ping_id(about: PingAbout, event: str, agent: str) -> str:
+    """The message's id. It follows from the event: putting it down twice is harmless."""
+    name = f"{about}-{event}-{agent}"
+    return f"{about}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+
+
+def targets(fleet: Fleet, names: Iterable[str]) -> tuple[Member, ...]:
+    """The agents meant, each once, in the order named: an agent of that name, else all of that role."""
+    found: dict[str, Member] = {}
+    for name in names:
+        agent = fleet.agent(name)
+        meant = (agent,) if agent else tuple(a for a in fleet.agents if a.role == name)
+        for one in meant:
+            found.setdefault(one.name, one)
+    return tuple(found.values())
+
+
+def wording(fleet: Fleet, agent: Member, *texts: str) -> str:
+    """The first of these texts that its backend does not take for a banner or for work; else the last."""
+    backend = fleet.backend_of(agent)
+    traps = [p for p in (backend.active_re, backend.limit_re, backend.fatal_re) if p]
+    return next((t for t in texts if not any(re.search(p, t) for p in traps)), texts[-1])
