@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from fleet.config import reference as config_docs
-from fleet.core import verbs_and_states
 from fleet.core.outline import Cause
-from fleet.core.verbs_and_states import AROUND, AROUND_TABLE, SITUATIONS, TABLE, Fate, Verb
-from fleet.core.words import EDGES, Detail, EventType, State, WatchdogState
+from fleet.core.words import Detail, EventType, State, WatchdogState
 from fleet.scripted_agent.actions import ACTIONS
 from fleet.verbs.main import GROUPS, LIBRARIES, verbs
 from fleet.verbs.parser import parser_for
+from tools import verbs_and_states
+from tools.verbs_and_states import AROUND, AROUND_TABLE, EDGES, SITUATIONS, TABLE, Fate, Verb
 
 ROOT = Path(__file__).resolve().parents[1]
 WRITERS = ("core/**/*.py", "host/**/*.py", "supervisor/*.py", "verbs/*.py", "extras/notify/*.py")  # of events
@@ -74,7 +74,7 @@ def states() -> str:
         *(f"  {was} --> {now}: {why}" for (was, now), why in EDGES.items()),
         "```",
         "",
-        "Nothing leads from FATAL to UNKNOWN: what needs a person stays so, seen or unseen.",
+        "Only `reset`, `up` and `restart` lead out of FATAL: what needs a person stays so, seen or unseen.",
         "",
         "| detail | meaning |",
         "|---|---|",

@@ -76,9 +76,7 @@ class AgentSeen:
     model: str = ""  # which model really answers, where a source tells
     asked: str = ""  # a structured source says a question is open
     limit: Limit | None = None  # a structured source reported a limit
-    receipt: Wall = UNNAMED  # newest prompt a structured source saw arrive
-    receipt_text: str = ""  # and how it begins, where the source tells
-    prompts: tuple[tuple[Wall, str], ...] = ()  # when and how the newest of them began
+    prompts: tuple[tuple[Wall, str], ...] = ()  # the newest that a source saw arrive, with how each begins
     preparing: bool = False  # its preamble has not ended
     launched: Steady = NEVER  # when its preamble had ended; 0: it has none
     mailbox: bool = False  # its server answers: a message can be posted there

@@ -42,9 +42,7 @@ class Heard:
     troubled: Wall = UNNAMED  # a turn began, or ended in anything else
     limit: Report | None = None  # the last turn ended in a usage limit
     auth: str = ""  # the last turn ended because the credentials were refused
-    receipt: Wall = UNNAMED
-    prompt: str = ""  # the beginning of the prompt that arrived then
-    prompts: tuple[tuple[Wall, str], ...] = ()  # the newest of them, oldest first
+    prompts: tuple[tuple[Wall, str], ...] = ()  # that arrived, with how each begins: the newest, oldest first
     conversation: str = ""
     conversation_at: Wall = UNNAMED
     model: str = ""
@@ -58,7 +56,8 @@ class Heard:
     @property
     def newest(self) -> Wall:
         """When the last of it was said."""
-        return max(self.at, self.answered, self.troubled, self.receipt, self.conversation_at, self.model_at)
+        arrived = max((at for at, _ in self.prompts), default=UNNAMED)
+        return max(self.at, self.answered, self.troubled, arrived, self.conversation_at, self.model_at)
 
 
 def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
@@ -78,18 +77,12 @@ def _one(heard: Heard, signal: Report) -> Heard:
         case ReportKind.ANSWERED:
             return replace(heard, answered=max(at, heard.answered))
         case ReportKind.PROMPT_TAKEN:
-            heard = _with_prompt(heard, at, signal.text)
+            heard = replace(heard, prompts=tuple(sorted((*heard.prompts, (at, signal.text)))[-PROMPTS:]))
         case ReportKind.LIMIT_HIT if heard.limit is not None:
             signal = _more_exact(heard.limit, signal)
             if at < heard.at and signal.at == heard.limit.at:
                 return replace(heard, limit=signal)
     return _with_turn(heard, at, signal)
-
-
-def _with_prompt(heard: Heard, at: Wall, text: str) -> Heard:
-    """One more prompt arrived."""
-    heard = replace(heard, prompts=(*heard.prompts, (at, text))[-PROMPTS:])
-    return replace(heard, receipt=at, prompt=text) if at > heard.receipt else heard
 
 
 def _with_turn(heard: Heard, at: Wall, signal: Report) -> Heard:

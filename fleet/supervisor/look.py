@@ -438,7 +438,7 @@ class Senses:
             seen.blind, pane.ref if pane else None, pane.dead if pane else None,
             (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
             seen.fresh, seen.reading, seen.proc, seen.survivors, seen.wish, seen.foreign, seen.server_lost,
-            seen.working, seen.answered, seen.asked, seen.limit, seen.receipt, seen.posted, seen.conversation,
+            seen.working, seen.answered, seen.asked, seen.limit, seen.prompts, seen.posted, seen.conversation,
         )  # fmt: skip
         if self._last.get(name) == key and not seen.fresh:
             return False
@@ -529,8 +529,6 @@ def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> 
         model=heard.model,
         asked=heard.asked if working else "",
         limit=limit,
-        receipt=heard.receipt,
-        receipt_text=heard.prompt,
         prompts=heard.prompts,
         transcript=eye.spoke,
         auth_failed=found.auth_failed or heard.auth,

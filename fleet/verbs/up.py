@@ -29,8 +29,7 @@ from fleet.core.decision import Result
 from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.starts import Talk
-from fleet.core.verbs_and_states import Told
-from fleet.core.words import Detail, Outcome
+from fleet.core.words import Detail, Outcome, Told
 from fleet.host import descriptors
 from fleet.host.clone import CloneError, make_clone
 from fleet.host.locks import is_stale

@@ -21,7 +21,6 @@ FLEET = os.path.join(ROOT, "fleet")
 ROOMS = ("core", "store", "supervisor")
 FILES = ("host/ending.py",)
 APART = {  # why a file of these rooms is not counted
-    "core/verbs_and_states.py": "a table that documents are made from",
     "text.py": "columns for people",
     "store/lastgood.py": "the last good declaration of a project, below the home of the user",
     "supervisor/project.py": "puts the real ports together",

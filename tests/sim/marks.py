@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fleet.core.agent.decide import AGENT_RULES, SERVICE_RULES, UNWATCHED_RULES
-from fleet.core.words import EDGES, EventType
+from fleet.core.words import EventType
 from tests.sim.agents import OUTCOMES
 from tests.sim.faults import DAILY, LOOP_DAILY
 from tests.sim.simulation import Report
+from tools.verbs_and_states import EDGES
 
 OF_THE_LOOP = frozenset({"turnover", "task"})  # rules that only a fleet with a loop can reach
 

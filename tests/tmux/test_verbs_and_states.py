@@ -23,7 +23,13 @@ from typing import Any
 
 import pytest
 
-from fleet.core.verbs_and_states import (
+from fleet.host import procfs
+from tests.deadlines import patience
+from tests.programs import need
+from tests.tmux.project import ENGINE, Project, scripted, until
+from tests.tmux.test_git import run as git
+from tests.tmux.test_survive_disk import read_only
+from tools.verbs_and_states import (
     AROUND_TABLE,
     TABLE,
     Around,
@@ -37,12 +43,6 @@ from fleet.core.verbs_and_states import (
     Window,
     Wished,
 )
-from fleet.host import procfs
-from tests.deadlines import patience
-from tests.programs import need
-from tests.tmux.project import ENGINE, Project, scripted, until
-from tests.tmux.test_git import run as git
-from tests.tmux.test_survive_disk import read_only
 
 pytestmark = pytest.mark.tmux
 

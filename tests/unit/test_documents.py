@@ -14,11 +14,12 @@ import pytest
 
 from fleet import config
 from fleet.config.keys import BY_SECTION
-from fleet.core.words import EDGES, Detail, EventType, State
+from fleet.core.words import Detail, EventType, State
 from fleet.verbs.main import verbs
 from fleet.verbs.parser import parser_for
 from tests.documents import COMMANDS, ROOT, blocks, pages
 from tools import docs
+from tools.verbs_and_states import EDGES
 
 NAMED = [str(p.relative_to(ROOT)) for p in pages()]
 CALL = re.compile(r"(?<![\w.-])(?:\S*/)?agents\.py ((?:--config \S+ |--json )*)([a-z]+)\b([^\n`|]*)")

@@ -143,7 +143,7 @@ def test_what_the_server_has_on_record_is_confirmed():
 
 
 def test_what_the_cli_itself_reported_is_confirmed_too():
-    look = {"receipt": NOW.wall, "receipt_text": message().text}
+    look = {"prompts": ((NOW.wall, message().text),)}
     assert answered(flying(), None, **look).finished[0].status is MessageState.CONFIRMED
 
 

@@ -35,7 +35,6 @@ from fleet.core.queue import advance, of_this_phase, queue, receive
 from fleet.core.restarts import pardon
 from fleet.core.seen import Marker
 from fleet.core.words import (
-    EDGES,
     Detail,
     EventType,
     MessageKind,
@@ -63,6 +62,7 @@ from tests.unit.cases import (
     reading,
     seen,
 )
+from tools.verbs_and_states import EDGES
 
 OVER = replace(READY, over="run1")
 
@@ -1086,35 +1086,35 @@ EMPTY = reading("idle", draft="")
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 1, enters=1),
-            seen(reading=EMPTY, receipt=NOW.wall - 500),
+            seen(reading=EMPTY, prompts=((NOW.wall - 500, ""),)),
             None,
             "not reported it yet",
             id="a-CLI-that-reports-has-the-last-word",
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 11, enters=1),
-            seen(reading=EMPTY, receipt=NOW.wall - 500),
+            seen(reading=EMPTY, prompts=((NOW.wall - 500, ""),)),
             None,
             "may have been a command",
             id="and-what-it-never-reports-is-not-delivered",
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 1, enters=1),
-            seen(reading=replace(EMPTY, queued="  ↳ please go on with it"), receipt=NOW.wall - 500),
+            seen(reading=replace(EMPTY, queued="  ↳ please go on with it"), prompts=((NOW.wall - 500, ""),)),
             None,
             "queue",
             id="unless-its-queue-shows-it",
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 1, enters=1),
-            seen(reading=EMPTY, receipt=NOW.wall, receipt_text="please go on with it\u200b"),
+            seen(reading=EMPTY, prompts=((NOW.wall, "please go on with it\u200b"),)),
             None,
             "not as it was sent",
             id="altered-is-not-delivered",
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 2, enters=1),
-            seen(reading=OURS, receipt=NOW.wall),
+            seen(reading=OURS, prompts=((NOW.wall, ""),)),
             None,
             "reported",
             id="the-CLI-said-so",
@@ -1138,7 +1138,7 @@ def test_receipts(memory, look, action, words):
 )
 def test_the_receipt_of_another_prompt_is_not_ours(arrived, confirmed):
     """I11."""
-    look = seen(reading=OURS, receipt=NOW.wall, receipt_text=arrived)
+    look = seen(reading=OURS, prompts=((NOW.wall, arrived),))
     verdict = receipts(case(in_flight(MessageState.SUBMITTED, 1, enters=1), seen=look))
     assert bool(verdict.finished) is confirmed
 
@@ -1280,7 +1280,9 @@ CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="worki
     [
         pytest.param(
             CONFIRMED,
-            seen(reading=reading("working"), working=True, heard_from=Witness.HOOK, receipt=NOW.wall),
+            seen(
+                reading=reading("working"), working=True, heard_from=Witness.HOOK, prompts=((NOW.wall, ""),)
+            ),
             Detail.WORKING,
             "sight",
             "its hook says working",

@@ -29,9 +29,9 @@ HOOKS = {
     "do_": "fleet/scripted_agent/actions.py",
 }
 
-# Read by people and by tests: which capture proves a pattern, and of which release it is; a column of the
-# table of verbs and states; a field of the rows, which are written whole into view.json and read there.
-PROOF = {"fixture", "version", "tallies", "restarts"}
+# Read by people and by tests: which capture proves a pattern, and of which release it is; a field of the
+# rows, which are written whole into view.json and read there.
+PROOF = {"fixture", "version", "restarts"}
 
 
 def names_read(tree: ast.AST) -> Counter[str]:

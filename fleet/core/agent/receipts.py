@@ -8,6 +8,7 @@ reports the prompts it takes, only its word is a receipt.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -232,16 +233,14 @@ def _answered(case: Case, message: Message) -> Verdict:
 
 def _reports(case: Case) -> bool:
     """Does this CLI report the prompts it takes? In this run it has."""
-    return case.seen.receipt > 0
+    return bool(case.seen.prompts)
 
 
 def _reported(case: Case, message: Message) -> str | None:
     """The words of this message as the CLI reports to have taken them; None when it reports none of it."""
-    newest = (case.seen.receipt, case.seen.receipt_text)
-    for at, words in (*case.seen.prompts, newest):
-        if at > message.at_wall > 0 and _is_receipt(message, words):
-            return words
-    return None
+    since = message.at_wall or math.inf
+    found = (words for at, words in case.seen.prompts if at > since and _is_receipt(message, words))
+    return next(found, None)
 
 
 def _is_receipt(message: Message, arrived: str) -> bool:

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from fleet.core.words import State, Told
+
 
 class Verb(StrEnum):
     """The five ways to start and to stop."""
@@ -61,21 +63,6 @@ class Around(StrEnum):
     NO_STATE = "a removed state directory"
     BROKEN_FILE = "a broken file"
     NO_FILE = "a deleted file"
-
-
-class Told(StrEnum):
-    """What the verb says of the agent, as it stands in its --json."""
-
-    STARTED = "started"
-    RUNNING = "was running"
-    NOT_STARTED = "not started"
-    PAUSED = "paused"
-    FINISHED = "finished"
-    LIMITED = "limited"
-    NAMED = "named"  # in a remark, with the command that stops it
-    STOPPED = "stopped"
-    NOTHING = "nothing was running"
-    REFUSED = "refused"  # the verb does nothing at all, and says why
 
 
 class Pane(StrEnum):
@@ -376,4 +363,28 @@ AROUND_TABLE: Mapping[Around, Mapping[Verb, Fate]] = {
     Around.NO_STATE: _row(_RUNS, _RUNS, _REPLACED, _ENDED, _ENDED),
     Around.BROKEN_FILE: _row(_NO_CONFIG, _NO_CONFIG, _NO_CONFIG, _LAST_GOOD, _LAST_GOOD),
     Around.NO_FILE: _row(_NO_CONFIG, _NO_CONFIG, _NO_CONFIG, _LAST_GOOD, _LAST_GOOD),
+}
+
+# What each change of the coarse word means. Each can follow each other one, because a look may come late.
+EDGES: dict[tuple[State, State], str] = {
+    (State.STOPPED, State.RUNNING): "brought up",
+    (State.STOPPED, State.DEAD): "desired up, and not started yet",
+    (State.STOPPED, State.FATAL): "desired up, and it can never start",
+    (State.STOPPED, State.UNKNOWN): "cannot be looked at",
+    (State.RUNNING, State.STOPPED): "taken down, or done",
+    (State.RUNNING, State.DEAD): "died, exited or was stopped to be restarted",
+    (State.RUNNING, State.FATAL): "its credentials are refused",
+    (State.RUNNING, State.UNKNOWN): "its screen cannot be read, or tmux does not answer",
+    (State.DEAD, State.RUNNING): "healed",
+    (State.DEAD, State.STOPPED): "taken down while it was dead",
+    (State.DEAD, State.FATAL): "a retry cannot succeed",
+    (State.DEAD, State.UNKNOWN): "cannot be looked at",
+    (State.FATAL, State.RUNNING): "fixed and reset",
+    (State.FATAL, State.STOPPED): "reset while its desired state is down",
+    (State.FATAL, State.DEAD): "reset, and about to be started",
+    (State.FATAL, State.UNKNOWN): "reset, and cannot be looked at",
+    (State.UNKNOWN, State.RUNNING): "read again",
+    (State.UNKNOWN, State.STOPPED): "seen again, taken down",
+    (State.UNKNOWN, State.DEAD): "seen again, dead",
+    (State.UNKNOWN, State.FATAL): "seen again, beyond a retry",
 }
