@@ -64,7 +64,7 @@ class Scene:
     @property
     def fleet(self):
         return Fleet(
-            str(self.place / "agents.toml"), str(self.place), "t-", str(self.place / "log"), "ao-t", "cafe",
+            str(self.place / "agents.toml"), "t-", str(self.place / "log"), "ao-t", "cafe", str(self.place),
             backends=(self.backend,), members=(self.agent,),
         )  # fmt: skip
 
