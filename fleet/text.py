@@ -251,7 +251,7 @@ def ago(seconds: float) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# JSON that somebody else wrote: never trusted to be whole, or to be what it should be.
+# JSON that another program wrote: never trusted to be whole, or to be what it should be.
 
 
 def as_object(raw: bytes | bytearray | str) -> dict[str, Any]:

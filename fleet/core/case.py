@@ -100,7 +100,7 @@ class Case:
     memory: AgentMemory
     seen: AgentSeen
     now: Moment  # when the look began
-    looked: Steady = NEVER  # when it was over; somebody may have stopped us in between
+    looked: Steady = NEVER  # when it was over; the watchdog may have been stopped in between
     loop: LoopShown = NO_LOOP
     account_until: Wall = UNNAMED  # another agent of the same account is limited until then
     account_by: str = ""
@@ -136,16 +136,6 @@ class Case:
         if not self.agent.has_screen:
             return Detail.WORKING
         return BY_SCREEN.get(self.memory.state, Detail.STARTING)
-
-    @property
-    def watched(self) -> bool:
-        """Does the watchdog heal it at all?"""
-        return self.agent.watch != "none"
-
-    @property
-    def is_loop(self) -> bool:
-        """Is it governed by the phase machine?"""
-        return self.agent.is_loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 The rule, once: an agent with an entry is wanted as the entry says. One without an entry is wanted when it
 is enabled, but only by a bare `up`: `up` writes an entry for everything it starts, and the watchdog heals
 only what has an entry that says up. So an agent newly added to a running fleet waits for its `up`, `down`
-is remembered through restarts and reboots, and nothing is brought back that somebody stopped.
+is remembered through restarts and reboots, and nothing is restarted that the operator stopped.
 
-Every change makes a new generation; whoever acts on one can see that it was overtaken.
+Every change makes a new generation; the process that acts on one can see that it was overtaken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Want(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Somebody works on this agent right now; the watchdog keeps its hands off until that ends."""
+    """A verb is at work on this agent; the watchdog leaves it alone until that ends."""
 
     pid: int
     start: int  # with the pid, the identity of the holder: a hold ends with its process
@@ -54,7 +54,7 @@ class Desire:
         return (self.paused or self.frozen) and not self.over(wall)
 
     def over(self, wall: Wall) -> bool:
-        """Has a pause come to its end, and nobody has taken it back yet?"""
+        """Has a pause come to its end, and is still on record?"""
         return (self.paused or self.frozen) and UNNAMED < self.until <= wall
 
 

@@ -30,7 +30,7 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class Start(_Whole):
-    """Begin a new run. `replace` is the dead pane it takes over, already swept of survivors."""
+    """Begin a new run. `replace` is the dead pane it takes over, whose processes are all gone."""
 
     agent: str
     cause: str

@@ -34,7 +34,7 @@ _SAME_TURN = frozenset({ReportKind.TURN_ENDED, ReportKind.ASKED})  # these say n
 class Heard:
     """The newest word on each question; times are on the wall clock, 0 means never."""
 
-    working: bool | None = None  # None: nobody spoke of it
+    working: bool | None = None  # None: no source spoke of it
     at: Wall = UNNAMED  # of `working`
     source: Witness | None = None  # who said so
     asked: str = ""  # a question is open

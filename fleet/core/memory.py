@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fleet.core.seen import PaneRef, ScreenState
-from fleet.core.words import Detail, MessageKind, MessageState, PingAbout, StopStage, Witness
+from fleet.core.words import Detail, MessageKind, MessageState, Origin, PingAbout, StopStage, Witness
 from fleet.times.moment import FIRST, NEVER, UNNAMED, Steady, Wall
 
 
@@ -24,7 +24,7 @@ class MadeFor:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One life of an agent, as it was started. Written by whoever started it, verb or watchdog."""
+    """One start of an agent until its end. Written by the verb or the watchdog that started it."""
 
     id: str
     session: str
@@ -43,7 +43,7 @@ class Run:
     server: str = ""  # the address of its own server, where we chose one
     told: str = ""  # the phase whose kickoff this conversation has been given
     brief: str = ""  # digest of the kickoff that its conversation holds
-    origin: str = ""  # whose environment it was given: core/starts.py
+    origin: Origin | None = None  # whose environment it was given: core/starts.py
 
 
 FOLDED_AT = 150  # characters
@@ -128,7 +128,7 @@ class Stopping:
     pid: int
     stage: StopStage = StopStage.BEGUN
     at: Steady = NEVER
-    clear: int = 0  # how many sweeps in a row found nobody
+    clear: int = 0  # how many counts in a row found no process
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class AgentMemory:
     since: Wall = UNNAMED  # when the detail began
 
     deaths: tuple[Steady, ...] = ()  # unplanned ends
-    exits: tuple[Steady, ...] = ()  # clean exits nobody asked for
+    exits: tuple[Steady, ...] = ()  # clean exits without a stop
     heals: int = 0  # restarts we made, ever
     retry_at: Steady = NEVER  # not before
     flapping: Steady = NEVER  # since when, 0 if not

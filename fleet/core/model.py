@@ -50,7 +50,7 @@ class TextRule:
     re: str
     treat: Treat
     by: TextWay = "keys"
-    why: str = ""  # in one sentence, for whoever sent it
+    why: str = ""  # in one sentence, for the sender
     version: str = ""
 
 
@@ -96,7 +96,7 @@ class Backend:
     model_flag: str = "--model '{model}'"
     remote_control_flag: str = "--remote-control '{session}'"
     session_id_flag: str = ""  # when set we choose the conversation id at a fresh start
-    resume_refused_re: str = ""  # its last words when a conversation is not there, or somebody has it open
+    resume_refused_re: str = ""  # its last words when a conversation is not there, or is open elsewhere
     settings_flag: str = ""  # when set, a generated per-run settings file is passed ({file})
     notify_flag: str = ""  # when set, a program of ours is run after each turn ({notify}, a TOML array)
     port_flag: str = ""  # when set, each run's server gets a free port of the loopback ({port})
@@ -180,13 +180,18 @@ class Member:
 
     @property
     def has_screen(self) -> bool:
-        """Is there anything to read, and anybody to type to?"""
+        """Is there a screen to read and to type to?"""
         return self.kind != "service"
 
     @property
     def is_loop(self) -> bool:
         """Is it governed by the phase machine?"""
         return self.kind == "loop"
+
+    @property
+    def watched(self) -> bool:
+        """Does the watchdog heal it at all?"""
+        return self.watch != "none"
 
     @property
     def is_task(self) -> bool:
@@ -317,7 +322,7 @@ class Fleet(Ground):
     project_dir: str
     watchdog: WatchdogSpec = field(default_factory=WatchdogSpec)
     backends: tuple[Backend, ...] = ()
-    members: tuple[Member, ...] = ()  # whoever has a session: agents, then services
+    members: tuple[Member, ...] = ()  # agents, then services: each has a session
     loop: Loop | None = None
     notify: tuple[Notify, ...] = ()
     prices: tuple[Price, ...] = ()

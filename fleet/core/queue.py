@@ -77,7 +77,7 @@ def _tried_by_operator(memory: AgentMemory, now: Moment) -> AgentMemory:
 def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory:
     """The outbox with a message that is being submitted.
 
-    After the end of a window that is what tries it, whosever words they are: the window's one probe.
+    After the end of a window the first message that is submitted tries it: it is the window's one probe.
     """
     memory = replace(memory, said=(*memory.said, message.text or message.tail)[-SAID:])
     memory = advance(memory, message)  # before the probe that waits is withdrawn: this may be it

@@ -1,6 +1,6 @@
 """Turn what was just seen into what is remembered, before any rule is asked.
 
-Only facts are updated here: which run lives, since when the screen says what it says, how a run
+Only facts are updated here: which run is alive, since when the screen says what it says, how a run
 ended. What follows from them is for the rules.
 """
 
@@ -134,18 +134,18 @@ def _requeue(message: Message, run: str) -> Message:
 
 
 def _was_left_alone(case: Case) -> bool:
-    """Was it paused until this look? How long it kept still then is nobody's business."""
+    """Was it paused until this look? How long it kept still then does not count."""
     want = case.seen.wish
     return case.memory.detail in {Detail.PAUSED, Detail.FROZEN} and not (want.paused or want.frozen)
 
 
 def _seen_again(message: Message, steady: Steady) -> Message:
-    """While nobody could look, no time ran out: what a hung server was asked to type may show up only now."""
+    """While it was unseen, no time ran out: what a hung server was asked to type may show up only now."""
     return message if message.status is MessageState.QUEUED else replace(message, at=steady)
 
 
 def _restart_ages(memory: AgentMemory, steady: Steady) -> AgentMemory:
-    """After a suspend nobody has been idle: the clock stood, the agents did too. Nor did a stop wait."""
+    """After a suspend no agent has been idle and no stop has waited: the machine stood still."""
     stop = replace(memory.stopping, at=steady) if memory.stopping else None
     return replace(
         memory, quiet_since=steady, still_since=steady, shell_since=NEVER, state_looks=0, stopping=stop

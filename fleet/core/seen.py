@@ -1,4 +1,4 @@
-"""What was seen, by whom and when. A fact without a source or a date is not one.
+"""What was seen, by which source and when. A fact without a source or a date is not one.
 
 Unseen is not dead: a thing we could not look at is absent from an Observation's maps and the
 reason stands in `blind`. Nothing destructive may follow from an absence that has a reason.
@@ -23,7 +23,7 @@ class ScreenState(StrEnum):
     RETRYING = "retrying"  # the CLI itself waits and tries again
     ERROR = "error"  # the turn ended in an API error; the CLI is at its prompt
     CONTEXT = "context"  # the context is full; only a command or a fresh start helps
-    AUTH = "auth"  # credentials refused; a retry cannot mend it
+    AUTH = "auth"  # credentials refused; a retry cannot fix it
     WEDGED = "wedged"  # fatal_re: the conversation cannot go on
     STARTING = "starting"
     SHELL = "shell"  # a bare shell prompt where an agent should be
@@ -155,7 +155,7 @@ class Posted(StrEnum):
     UNDERWAY = "underway"
     TAKEN = "taken"  # the server has it among its messages
     REFUSED = "refused"  # it certainly has not, and did not want it
-    UNSURE = "unsure"  # it may have it: nobody answered
+    UNSURE = "unsure"  # it may have it: no answer came
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A loop agent's kickoff is the project's template, with its slots filled, followed by its role's text as
 it stands. Slots are found literally and in one pass: prompts are full of braces, a plan may be called
-`{role}.md`, and neither may surprise anybody. There is no text of ours in a kickoff.
+`{role}.md`, and neither is taken for a slot. A kickoff holds no text of agent-fleet's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fleet.core.decision import Note
 from fleet.core.effects import LearnId
 from fleet.core.memory import AgentMemory, Run
 from fleet.core.model import Backend, Member, Phase
-from fleet.core.words import EventType
+from fleet.core.words import EventType, Origin
 
 SLOTS = ("phase_id", "plan", "status", "role")
 _SLOT = re.compile("|".join(re.escape("{" + name + "}") for name in SLOTS))
@@ -56,11 +56,11 @@ class Talk(StrEnum):
     NEW = "new"
 
 
-UNSAID = "unsaid"  # the digest of a kickoff that reached no one
+UNSAID = "unsaid"  # the digest of a kickoff that was not delivered
 
 
 def goes_on(agent: Member, backend: Backend, last: Run | None, *, planned: bool) -> bool:
-    """May this start go on where the last run was? `planned`: nobody died, it was called for."""
+    """May this start go on where the last run was? `planned`: it was called for, no end is answered."""
     if not (agent.resume and backend.supports_resume):
         return False
     if agent.is_task and planned:
@@ -96,14 +96,6 @@ def learn_id(
 STAMP = "AO_RUN_ID"  # among the variables of a session: the run that they were given to
 
 
-class Origin(StrEnum):
-    """Where the environment of a run is from."""
-
-    CALLER = "caller"
-    HANDED_ON = "handed on"
-    WATCHDOG = "watchdog"
-
-
 def origin(last: Run | None, kept: str, *, by_person: bool) -> Origin:
     """`last`: the newest run on record. `kept`: the run whose variables are still known, "" for none."""
     if by_person:
@@ -111,9 +103,9 @@ def origin(last: Run | None, kept: str, *, by_person: bool) -> Origin:
     if last is None or not kept:
         return Origin.WATCHDOG
     if kept == last.id:
-        return Origin.WATCHDOG if last.origin == Origin.WATCHDOG else Origin.HANDED_ON
+        return Origin.WATCHDOG if last.origin is Origin.WATCHDOG else Origin.HANDED_ON
     # starts that came to nothing change nothing; one by a person does, and its variables are lost
-    return Origin.WATCHDOG if last.origin in {"", Origin.CALLER} else Origin.HANDED_ON
+    return Origin.WATCHDOG if last.origin in {None, Origin.CALLER} else Origin.HANDED_ON
 
 
 def source(
@@ -129,8 +121,8 @@ def source(
     return kept if as_declared else {**own, **kept}
 
 
-ORIGINS = {
-    "": "not on record",
+ORIGINS: dict[Origin | None, str] = {
+    None: "not on record",
     Origin.CALLER: "of the verb that started it",
     Origin.HANDED_ON: "of the last start by a person, handed on from the run before",
     Origin.WATCHDOG: "the watchdog's own: nothing of a start by a person is left to hand on",

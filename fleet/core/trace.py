@@ -102,7 +102,7 @@ def _wanted(wish: Wish) -> str:
 
 
 def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:
-    yield "environment", "run record", ORIGINS[memory.run.origin if memory.run else ""]
+    yield "environment", "run record", ORIGINS[memory.run.origin if memory.run else None]
     if memory.ready:
         yield "ready for", "memory", f"{now.since(memory.ready):.0f} s"
         yield "quiet for", "memory", f"{max(0.0, now.since(memory.quiet_since)):.0f} s"

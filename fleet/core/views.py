@@ -29,7 +29,7 @@ QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One agent or service, as everybody shows it."""
+    """One agent or service, as `status`, `top` and the metrics show it."""
 
     name: str
     kind: str

@@ -64,7 +64,7 @@ class PingAbout(StrEnum):
 
 
 class Witness(StrEnum):
-    """Who said so: the source of a report, or of a usage window."""
+    """The source of a report, or of a usage window."""
 
     SCREEN = "screen"
     HOOK = "hook"
@@ -97,6 +97,14 @@ class Told(StrEnum):
     STOPPED = "stopped"
     NOTHING = "nothing was running"
     REFUSED = "refused"  # the verb does nothing at all, and says why
+
+
+class Origin(StrEnum):
+    """Where the environment of a run is from."""
+
+    CALLER = "caller"
+    HANDED_ON = "handed on"
+    WATCHDOG = "watchdog"
 
 
 class EventType(Word):

@@ -17,7 +17,7 @@ Instant = TypeVar("Instant", Steady, Wall)
 FIRST = Steady(1e6)  # the steady clock begins far from zero ...
 NEVER = Steady(0.0)  # ... which says that it has not happened
 LONG_AGO = Steady(-1e12)
-UNNAMED = Wall(0.0)  # nobody named an instant
+UNNAMED = Wall(0.0)  # no instant was named
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _MILLISECONDS = 1e11  # an epoch beyond this counts milliseconds
 
 _UNITS = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# Only what means one place to whoever reads a banner: IST, for one, is three.
+# Only abbreviations that mean one place to every reader of a banner: IST, for one, is three.
 _ABBREVIATED = {
     **dict.fromkeys(("PT", "PST", "PDT", "Pacific"), "America/Los_Angeles"),
     **dict.fromkeys(("MT", "MST", "MDT", "Mountain"), "America/Denver"),

@@ -418,7 +418,7 @@ MUTANTS = (
     Mutant(
         "starts loop agents after the end",
         "fleet/core/agent/turnover.py",
-        "    if case.is_loop and loop.complete:\n",
+        "    if case.agent.is_loop and loop.complete:\n",
         "    if False:\n",
         f"{RULES}::test_turnover",
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fleet.core.memory import Run
-from fleet.core.starts import ORIGINS, Origin, origin, source
+from fleet.core.starts import ORIGINS, origin, source
+from fleet.core.words import Origin
 from fleet.host.tmux.language import variables
 
 
-def run(made: str, id_: str = "r2") -> Run:
+def run(made: Origin | None, id_: str = "r2") -> Run:
     return Run(id_, "t-a", 0.0, origin=made)
 
 
@@ -21,7 +22,7 @@ def run(made: str, id_: str = "r2") -> Run:
         (None, "", False, Origin.WATCHDOG),
         (run(Origin.CALLER), "r2", False, Origin.HANDED_ON),
         (run(Origin.HANDED_ON), "r2", False, Origin.HANDED_ON),
-        (run(""), "r2", False, Origin.HANDED_ON),
+        (run(None), "r2", False, Origin.HANDED_ON),
         (run(Origin.CALLER), "", False, Origin.WATCHDOG),
         pytest.param(
             run(Origin.WATCHDOG), "r2", False, Origin.WATCHDOG, id="the-watchdogs-own-stays-its-own"
@@ -51,7 +52,7 @@ def test_where_the_variables_of_a_run_are_taken_from(whose, as_declared, taken):
 
 
 def test_each_origin_has_its_sentence():
-    assert set(ORIGINS) == {"", *Origin}
+    assert set(ORIGINS) == {None, *Origin}
 
 
 def test_any_value_that_tmux_tells_is_read_as_it_is():

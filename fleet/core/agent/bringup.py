@@ -59,10 +59,11 @@ def left_as_it_is(
         return Left.PAUSED
     if not member.has_screen or (pane is not None and not pane.dead):
         return None
-    watched = member.watch != "none"
-    if member.is_task and not watched and finished(pane, run, memory):
+    if member.is_task and not member.watched and finished(pane, run, memory):
         return Left.FINISHED
-    return Left.LIMITED if watched and limited else None  # the watchdog starts no unwatched agent later
+    return (
+        Left.LIMITED if member.watched and limited else None
+    )  # the watchdog starts no unwatched agent later
 
 
 def finished(pane: PaneView | None, run: Run | None, memory: AgentMemory) -> bool:

@@ -204,7 +204,7 @@ def stumbled(case: Case, fault: Exception) -> AgentDecision:
 
 def rules_for(member: Member) -> tuple[tuple[str, Rule], ...]:
     """The rules that concern this one, in their order."""
-    if member.watch == "none":
+    if not member.watched:
         return UNWATCHED_RULES
     return AGENT_RULES if member.has_screen else SERVICE_RULES
 

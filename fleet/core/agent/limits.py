@@ -112,7 +112,7 @@ class Transition:
 def limits(case: Case) -> Verdict | None:
     """Arm, keep, probe and clear the window of an agent that is watched."""
     if not case.agent.has_screen or case.seen.auth_failed:
-        return None  # refused credentials are told whatever the window: no end of one mends them
+        return None  # refused credentials are told whatever the window: no end of one fixes them
     row = transition(case, WATCHED)
     return row.do(case) if row else None
 

@@ -1,4 +1,4 @@
-"""An agent that should be working and is not: reboot it, after everything that speaks against it.
+"""An agent that should be working and is not: restart it, after everything that speaks against it.
 
 Against it speak a marker that has not lapsed, children at work, a transcript that grows, a message
 on its way, and a screen that moved. A loop agent is first asked, once a phase, to write its marker.
@@ -23,7 +23,7 @@ FROZEN_S = 300.0  # a screen that claims work and does not move by a character f
 
 
 def stall(case: Case) -> Verdict | None:
-    """Reboot what has been idle, or frozen, for too long."""
+    """Restart what has been idle, or frozen, for too long."""
     memory, now = case.memory, case.now
     if case.agent.watch != "heal+stall" or not memory.ready or case.resumed:
         return None
@@ -65,7 +65,7 @@ def stall(case: Case) -> Verdict | None:
 def _may_nudge(case: Case) -> bool:
     """Is it a loop agent at its prompt that was not asked yet for the marker of this phase?"""
     idle = case.memory.state == ScreenState.IDLE
-    return case.is_loop and case.seen_nudge and idle and case.memory.nudged != case.loop.phase
+    return case.agent.is_loop and case.seen_nudge and idle and case.memory.nudged != case.loop.phase
 
 
 def _marker_stands(case: Case) -> bool:

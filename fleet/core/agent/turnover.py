@@ -15,7 +15,7 @@ from fleet.core.words import Detail
 def turnover(case: Case) -> Verdict | None:
     """Stop a run of an older phase or call; keep loop agents stopped when all phases are over."""
     pane, loop, run = case.seen.pane, case.loop, case.memory.run
-    if case.is_loop and loop.complete:
+    if case.agent.is_loop and loop.complete:
         if pane is not None:
             return begin(case, "the sequence is complete", planned=True)
         return hold("the sequence is complete", Detail.DONE)
@@ -29,13 +29,13 @@ def turnover(case: Case) -> Verdict | None:
     if run.made_for.call < case.seen.wish.run:
         return begin(case, "a new run was called for", planned=True)
     phase = run.made_for.phase
-    if case.is_loop and phase and phase != loop.phase and not loop.keep_runs:
+    if case.agent.is_loop and phase and phase != loop.phase and not loop.keep_runs:
         return begin(case, f"phase {phase} is over, {loop.phase} begins", planned=True)
     return None
 
 
 def _held(case: Case) -> str:
     """Why no run of a loop agent can be made now; empty for all others."""
-    if not case.is_loop:
+    if not case.agent.is_loop:
         return ""
     return case.loop.held or ("" if case.loop.phase else "its position could not be looked at")

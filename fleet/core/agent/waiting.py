@@ -39,7 +39,7 @@ def waiting(case: Case) -> Verdict | None:
         return Verdict("its marker has passed", memory=memory, notes=told, wake_at=now.steady)
     if now.wall < marker.until:
         return _hold(case, None, marker.until, ())
-    if memory.marker_woken != marker.until and case.watched:
+    if memory.marker_woken != marker.until and case.agent.watched:
         woken = replace(memory, marker_woken=marker.until)
         message = own(MessageKind.MARKER, f"{marker.until:.0f}", PASSED, now)
         return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)

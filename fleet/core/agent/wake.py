@@ -1,4 +1,4 @@
-"""The periodic nudge of an agent that has one."""
+"""The periodic message to an agent whose file declares one."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _unpause(case: Case) -> Verdict:
 
 def unwatched(case: Case) -> Verdict | None:
     """Watch = "none": what was said to it is typed and a phase takes it along, nothing else is done."""
-    if case.is_loop and case.memory.planned and case.seen.pane is None:
+    if case.agent.is_loop and case.memory.planned and case.seen.pane is None:
         return None
     pane = case.seen.pane
     if pane is not None and not pane.dead:

@@ -505,7 +505,7 @@ def _plain(text: str) -> str:
 
 
 def _without_code(text: str) -> str:
-    """Code in back quotes is no statement; plain words that somebody quoted so are."""
+    """Code in back quotes is no statement; plain words in back quotes are."""
     parts = _TICKS.split(text)  # text, quotes, text, quotes, ...
     ends: dict[str, int] = {}
     closes = [0] * len(parts)

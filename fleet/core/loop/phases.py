@@ -2,7 +2,7 @@
 
 The index on disk is a bare number, so it means another phase as soon as one is inserted; the
 sidecar remembers the id. When the two, or the sidecar and the file, disagree, the loop is held and says
-what would mend it: running the wrong plan is worse than running none.
+what would fix it: running the wrong plan is worse than running none.
 
 A step is taken when the status file is really done and has stood still for two looks, when every gate
 has passed for this commit, and when all kickoffs of the next phase can be built.
@@ -60,7 +60,7 @@ def locate(case: LoopCase) -> tuple[Place | None, LoopPart]:
 
 
 def doubt(loop: Loop, place: Place, index: int | None) -> str:
-    """Why the position on record cannot be believed, and what mends that; empty when it can."""
+    """Why the position on record cannot be believed, and what fixes that; empty when it can."""
     ids = ids_of(loop)
     if index not in {None, place.index}:
         return (
