@@ -66,7 +66,7 @@ NEVER: dict[str, str] = {
 SELDOM = {
     "core/agent/limits.py: _hold_for": "a mate on the account is limited, and this one is not started yet",
     "core/loop/done.py: _titles": "a status file with more than one heading; tests/unit has its tables",
-    "core/loop/done.py: _words": "a status file with more than one heading; tests/unit has its tables",
+    "core/loop/statement.py: _words": "a status file with more than one heading; tests/unit has its tables",
     "core/loop/gates.py: _last_line": "a gate that says more than one line",
     "core/agent/limits.py: _drop": "an agent that is not watched any more at the end of its window",
     "core/agent/limits.py: _sweep": "children that outlive a limited agent until its window ends",

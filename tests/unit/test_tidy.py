@@ -203,7 +203,7 @@ LONG = {
     "core/agent/typing.py _not_now": GUARDS,
     "core/agent/receipts.py _submit": GUARDS,
     "core/agent/wish.py intent": GUARDS,
-    "core/loop/done.py _read": GUARDS,
+    "core/loop/statement.py read_statement": GUARDS,
     "core/remember.py _note_end": GUARDS,
     "supervisor/hear.py hear": STEPS,
     "supervisor/launch.py preflight": GUARDS,

@@ -9,55 +9,42 @@ direction skips work. Every refusal names the line that stands against the marke
 2. Its own line is closed: nothing, `.` `!` `:`, a good sign, `[x]`, a date, a commit; or a separator
    (`:` `-` `,` `(`, or a word like "verified") and a statement.
 3. Everything below it, to the end of the file, is its body. A heading there has a title of a closed list
-   (Evidence, Log, ...). Every statement is read by its polarity:
-     - a hedge (until, almost, will, ...) stands against the marker;
-     - a word of trouble (fails, remaining, TODO, ...) does, unless a negation belongs to it ("no open
-       issues", "nothing is pending", "failures: 0") or a remedy does ("fixed the failing test");
-     - a negation does, unless such a word belongs to it;
-     - so do an open box, a question, struck words, a blank to be filled in, a sign that is no good sign,
-       and a part of a whole (`3/5`, `2 of 5`, `50%`; coverage is none).
+   (Evidence, Log, ...). Every statement is read by its polarity: statement.py.
 4. A body that is not empty says in one word at least that something is finished ("holds", "passes",
    "implemented", a date, a commit): words that we do not know are no proof.
 5. Above the marker, no box is open, front matter has no doubt in it, and no section called TODO, In
    progress, Remaining or the like has anything in it.
-
-Polarity is decided on classes of words, one letter each: the tables below are the grammar.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cache, lru_cache
+from functools import lru_cache
+
+from fleet.core.loop.statement import (
+    EVIDENCE,
+    GOOD_SIGNS,
+    TAGS,
+    TICKED,
+    TRAILS_OFF,
+    Statement,
+    has_open_box,
+    plain,
+    read_statement,
+    without_code,
+)
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # not splitlines(): a form feed must not make a column 0
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_TICKS = re.compile("(`+)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?=\s|$)(.*)")
 _UNDERLINE = re.compile(r"={2,}\s*")
 _BEGINS = re.compile(r"\s*(?:[-*+\u2022]|\d+[.)]|>|\||#)(?:\s|$)")  # a line of its own, no continuation
 _EMPTY_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d+[.)])\s*")
-_BOX = re.compile(r"^[\s>]*(?:[-*+\u2022]|\d+[.)])\s+\[(.?)\](?!\()")
-_TICKED = re.compile(r"\[[xX\u2713\u2714]\]")
-_TAGS = re.compile(
-    r"</?(?:details|summary|br|p|b|i|em|strong|code|pre|kbd|ul|ol|li|a|div|span|sub|sup)(?:\s[^<>]*)?/?>",
-    re.IGNORECASE,
-)
-_GOOD_SIGNS = frozenset(
-    "\u2705\u2714\u2713\u2611\U0001f389\U0001f38a\U0001f3c1\U0001f7e2\U0001f7e9\U0001f44d\U0001f4af"
-    "\U0001f680\U0001f947\U0001f3c6\U0001f973\U0001f64c\u2b50\u2728\U0001f48e\U0001f512\U0001f4dd"
-    "\U0001f4cb\U0001f4e6\U0001f4ca\U0001f517\U0001f50d\U0001f9ea\u25cf\u25a0\u25aa\u25b6\u25c6\u00a9\u00ae\u00b0"
-)
-_DRAWN = re.compile("[\u2500-\u259f\u2190-\u21ff]")  # boxes of a tree or a table, arrows
-_EVIDENCE = (  # a date, perhaps with a time; a commit
-    r"\d{4}-\d{2}-\d{2}(?:[t ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?\s?(?:z|utc|[+-]\d{2}:?\d{2})?)?"
-    r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,64}\b"
-)
 _ONLY_EVIDENCE = re.compile(
-    rf"(?:{_EVIDENCE}|\b(?:at|on|by|in|and|commit|utc)\b|[\s,.:@()!-])+", re.IGNORECASE
+    rf"(?:{EVIDENCE}|\b(?:at|on|by|in|and|commit|utc)\b|[\s,.:@()!-])+", re.IGNORECASE
 )
 
 # What may stand between the marker and a statement on the same line.
@@ -92,138 +79,6 @@ _NOTHING = re.compile(
 )
 
 
-def _words(text: str) -> str:
-    return "|".join(re.sub(r"\\? ", r"[\\s-]+", word.strip()) for word in text.split(",") if word.strip())
-
-
-# One letter each. Earlier rows win; what no row knows is ".".
-_CLASSES: tuple[tuple[str, str], ...] = (
-    ("P", _EVIDENCE + "|" + _words("next phase, may \\d+, no longer\\b(?= fails?| errors?), error free")),
-    (".", _words("""
-        not only, no op, error handling, error messages?, error paths?, error cases?, error codes?,
-        error types?, error class(?:es)?, errors? (?:carry|carries|names?|points?|shows?), error recovery,
-        error reporting, (?:lex|parse|syntax|type|value|runtime) errors?, open source,
-        open(?:ing)? (?:paren\\w*|brackets?|braces?), left assoc\\w*, left / right, left/right, left hand,
-        left to right, unary minus, left recursi\\w*, left operand, left side, if any,
-        exit(?: code| status)? 0, working tree, work tree, as expected, the next phase,
-        review (?:says|said), issue #?\\d+
-        """)),
-    ("H", _words("""
-        if, unless, until, till, once, when, whenever, after, except, excluding, apart from, aside from,
-        other than, but, however, although, though, nevertheless, yet, still, almost, nearly, mostly,
-        mainly, largely, partially, partly, somewhat, more or less, kind of, sort of, basically,
-        essentially, practically, virtually, only, just, so far, for now, for the moment, at the moment,
-        right now, temporar(?:y|ily), preliminary, provisional(?:ly)?, tentative(?:ly)?, conditional(?:ly)?,
-        assuming, provided that, subject to, depends?, depending, soon, later, tomorrow, tonight, next,
-        upcoming, eventually, afterwards?, shortly, in a (?:moment|minute|bit|while), will, shall, should,
-        would, could, might, may, must, going to, gonna, to be, to follow, to come, to finish, to complete,
-        to fix, to review, has to, have to, having to, had to, want(?:s|ed)?, hop(?:e|es|ing|efully), maybe,
-        perhaps, probabl[ey], presumably, possibl[ey], potential(?:ly)?, likely, unlikely, supposed(?:ly)?,
-        alleged(?:ly)?, apparent(?:ly)?, seemingly, seems?, appears?, think, believe, guess, suspect,
-        assumes?, assumed, expecting, try, tries, trying, attempt(?:s|ing|ed)?, working on, work on,
-        works on, continu(?:e|es|ing|ed), resum(?:e|es|ing), carry on, keep going, finishing, about to,
-        close to, for review, in review(?!\\(| [0-9a-f]{7}), under review, ready to, follow ups?, currently,
-        meanwhile, hardly, barely, scarcely, rarely, most, some, few, part of, parts of,
-        part (?:one|two|1|2), coming, come back, except for, e\\.g\\.?, for example, template, fill in,
-        fill this, replace this, replace me, replace with, insert, leave empty, leave blank,
-        write (?:this|here|your|one|a line), add (?:this|here|your|one line|a line|evidence),
-        put (?:this|here|your), y{4}, lorem, draft(?:ed)?, revisit, to do when, whether, or not, in theory,
-        in principle, modulo, as good as, nearing, getting there, wip, work in progress, in progress,
-        in the works, on hold, on the way, under way, underway, ongoing, bar, minus, save for, aside, to go,
-        fingers crossed, consider it, call it, ish, kinda, sorta, so close, dependent, requested, as far as,
-        i know, opinion, my machine, locally, aims?, aiming, goals?, targets?, plan(?=:), expects?,
-        intend(?:s|ed)?, intention, promis(?:e|es|ed|ing), swear, wish, pretend, imagine, suppose,
-        to my knowledge, in my view, at first glance, on paper, optimistic(?:ally)?,
-        (?:make|ensure|check|verify|confirm|see|let)(?: sure| us| me)*(?: see)?(?: that)? (?:all|every\\w*),
-        is (?:it|everything|all)(?= done| complete| finished| ready)
-        """)),
-    ("T", _words("""
-        fail(?:s|ed|ing|ure|ures)?, errors?, errored, broken, breaks?, breaking, bugs?, buggy, issues?,
-        problems?, crash(?:es|ed|ing)?, regress(?:ion|ions|ed|es)?, flaky, red, missing, lacks?, lacking,
-        incomplete,
-        un(?:finished|started|tested|reviewed|verified|merged|committed|pushed|resolved|clear|known|sure|certain),
-        un(?:done|met|implemented|checked|solved|confirmed|proven|approved|true|stable|ready|covered|complete),
-        open, re[\\s-]?open(?:s|ed|ing)?, pending, outstanding, remain(?:s|ing|ed|der)?, left,
-        left[\\s-]?overs?, todos?, to dos?, t\\.?b\\.?[acd]\\.?, fixmes?, x{3}, stub(?:s|bed)?,
-        placeholders?, progress, block(?:s|ed|ers?|ing)?, stuck, halted, paused, wait(?:s|ing|ed)?,
-        await(?:s|ing|ed)?, deferred, postponed, delayed, skip(?:s|ped|ping)?, ignored?, disabled, omitted,
-        withdrawn?, withdraws?, withh[eo]ld, revoked?, retract(?:s|ed)?, rescinded, cancell?ed, rejected,
-        refused, reverted, reverts?, rolled back, wrong(?:ly)?, incorrect(?:ly)?, inaccurate, false, bad,
-        worse, abandoned, aborted, gave up, given up, needs?, needed, requires, gaps?, caveats?, concerns?,
-        doubts?, questions?, risks?, limitations?, workarounds?, partial, half, halfway, started, begun,
-        began, beginning, starting, planned, planning, unavailable, impossible, timed out, timeouts?,
-        scaffold(?:ing)?, skeleton, findings?, objections?, disputed?, contested, undo, hangs?, hanging,
-        hung, leaks?, leaking, deadlocks?, conflicts?, denied, disagrees?, invalidated, superseded,
-        obsolete, outdated, stale, n\\s?/\\s?a, to-do, work(?= remains), premature(?:ly)?, mistake(?:s|n)?,
-        by accident, dirty
-        """)),
-    ("Z", _words("none, nothing, nil, nobody, no one, neither")),
-    ("E", "(?<![\\w.])0(?!\\w|\\.\\d)|" + _words("zero, empty")),
-    ("N", _words("""
-        not, no, never, nor, cannot, cant, dont, doesnt, didnt, isnt, arent, wont, unable, without, non, nope
-        """) + r"|\w+n['\u2019]t"),
-    ("R", _words("""
-        fix(?:es|ed)?, resolv(?:e|es|ed), clos(?:e|es|ed), address(?:es|ed)?, remov(?:e|es|ed),
-        eliminat(?:es|ed), clear(?:s|ed), mended, corrected, solved, handl(?:e|es|ed), catch(?:es)?, caught,
-        rais(?:es|ed), rejects?, cover(?:s|ed), answered, gone
-        """)),
-    ("G", _words("""
-        dependency, dependencies, warnings?, stubs?, secrets?, network, hacks?, mocks?, side effects?,
-        comments, nits?, surprises?, exceptions?, shortcuts?, special cases?, duplicates?, drift,
-        loss(?:es)?
-        """)),
-    ("D", _words("""
-        done, complet(?:e|es|ed|ion|ely), finish(?:ed|es)?, pass(?:es|ed|ing)?, holds?, held, green, true,
-        met, satisf(?:ied|ies|y), fulfill?(?:ed|s), implement(?:ed|s), built, builds?, works?, working,
-        merged, shipped, delivered, landed, pushed, committed, verif(?:ied|ies), confirmed, reviewed,
-        approved, accepted, tested, checked, ticked, added, adds, written, wrote, created, made, updated,
-        refactored, documented, all, every, everything, each, both, ok, okay, success(?:ful|fully)?,
-        succeed(?:s|ed)?, clean, ready, proved, proven, shown, demonstrated, validated, achieved,
-        accomplished, wrapped, support(?:s|ed), extended, ported, moved, renamed, replaced, generated,
-        installed, configured, enabled, introduced, certified, signed, agreed, matches, green, 100\\s?%,
-        yes, correct(?:ly)?, stable, solid, pass!
-        """)),
-    ("F", _words("""
-        an?, the, single, one, any, known, more, further, other, else, new, tests?, checks?, items?, cases?,
-        work, tasks?, things?, is, are, was, were, has, have, been, be, do, does, did, it, them, there, of,
-        list, lists, longer, off by one, major, minor, serious, critical, real, such, its, our, these,
-        those, this, that, count
-        """)),
-    ("M", r"\d+|" + _words("two, three, four, five, six, seven, eight, nine, ten, several")),
-    ("O", "and|or|nor"),
-    ("C", ","),
-    ("K", "[:=]"),
-    ("|", r"[;.!()\u2013\u2014]|\s-+\s|/"),
-)  # fmt: skip
-_REASSURES = re.compile(  # bounded, so that no text takes long
-    r"[NZE]F{0,6}[TG](?:F{0,6}[TG]){0,6}(?:(?:CF{0,3}[TG]){0,6}C?OF{0,3}[TG])?(?!F{0,6}R)"  # no open issues
-    r"|T[TF]{0,6}K?F{0,3}[ZE](?=[C|]|$)"  # failures: none; the list of failures is empty
-    r"|R[FM]{0,6}[TG](?:(?:F{0,3}C?O)?[FM]{0,6}T){0,6}"  # fixed the failing test
-    r"|T(?:F{0,6}T){0,6}F{0,6}R"  # all issues resolved
-)
-_PART = re.compile(
-    r"(?<![\w./-])(\d{1,9})\s?(?:/|of|out\s+of)\s?(?:the\s+|all\s+)?(\d{1,9})(?![\w./-]|\.\d)", re.IGNORECASE
-)
-_PHASE_OF = re.compile(r"\bphase\s+\d+\s*(?:/|of)\s*\d+", re.IGNORECASE)
-_PERCENT = re.compile(r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?%")
-_MEASURE = re.compile(
-    r"\b(?:coverage|cov|covered|covers|faster|slower|smaller|less|fewer|cpu|memory)\b", re.IGNORECASE
-)
-_PYTEST = re.compile(
-    r"\b(\d{1,9}) passed(?:, \d+ (?:skipped|deselected|xfailed|xpassed|warnings?|subtests passed))*",
-    re.IGNORECASE,
-)
-_NO_COUNT = re.compile(
-    r"(?<![\w.])(?:0|zero|no)\s+(?:tests?|items?|checks?|passed|passing|done|completed?|ran)\b"
-    r"(?!\s+(?:fail|skip|remain|left|miss|open|pend))",
-    re.IGNORECASE,
-)
-_BLANK = re.compile(
-    r"<[^<>]+>|\{[^{}]*\}|_{4,}|\[(?:date|commit|hash|sha|evidence|name|link|\.\.\.|\u2026)\]", re.IGNORECASE
-)
-_TRAILS_OFF = ("...", "\u2026")
-
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """The answer, the line that decides (from 1), and for a refusal the reason."""
@@ -246,14 +101,6 @@ class _Line:
     def shown(self) -> bool:
         """Does it stand where a marker or a heading may stand?"""
         return not (self.fenced or self.fence or self.comment or self.front)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What a statement says: what stands against the marker in it, and whether it says that something is."""
-
-    against: str = ""
-    speaks: bool = False
 
 
 @lru_cache(maxsize=8)  # it is asked at every look, and seldom about something new
@@ -291,18 +138,18 @@ def _nowhere(lines: list[_Line], at: list[int], marker: str) -> Done:
 
 def _on_the_line(rest: str) -> str:
     """Why what follows the marker on its line takes it back, or makes another title of it."""
-    rest = _plain(re.sub(r"\s#+\s*$", "", rest.rstrip()).replace("<!--", " ").replace("-->", " "))
-    bare = "".join(c for c in _TICKED.sub("", rest) if c not in _GOOD_SIGNS).strip("\ufe0f ")
+    rest = plain(re.sub(r"\s#+\s*$", "", rest.rstrip()).replace("<!--", " ").replace("-->", " "))
+    bare = "".join(c for c in TICKED.sub("", rest) if c not in GOOD_SIGNS).strip("\ufe0f ")
     if not bare.strip(" .!:*_"):
-        return "the line trails off" if bare.endswith(_TRAILS_OFF) else ""
+        return "the line trails off" if bare.endswith(TRAILS_OFF) else ""
     if not rest[0].isspace() and not _SEPARATOR.match(rest):
         return "the line goes on as another word"
-    if _ONLY_EVIDENCE.fullmatch(bare) and re.search(_EVIDENCE, bare, re.IGNORECASE):
+    if _ONLY_EVIDENCE.fullmatch(bare) and re.search(EVIDENCE, bare, re.IGNORECASE):
         return ""
     found = _SEPARATOR.match(rest)
     if found is None:
         return "the line goes on as another title"
-    said = _read(rest[found.end() :].rstrip(" )"))
+    said = read_statement(rest[found.end() :].rstrip(" )"))
     if said.against:
         return f"{_quote(said.against)} takes it back"
     return "" if said.speaks else "what follows the marker does not say that anything is finished"
@@ -319,7 +166,7 @@ def _body(below: list[_Line]) -> tuple[int, str] | None:
         first = first or number
         if kind is _Kind.EMPTY_ITEM:
             return number, "a list item is empty"
-        said = _read(text, fenced=kind is _Kind.FENCED)
+        said = read_statement(text, fenced=kind is _Kind.FENCED)
         if said.against:
             return number, f"{_quote(said.against)} stands against it"
         speaks = speaks or said.speaks
@@ -347,22 +194,17 @@ def _above(lines: list[_Line]) -> tuple[int, str] | None:
 
 
 def _doubt_in_front(text: str) -> str:
-    said = _read(text.replace(":", " ")) if text.strip("- ") else _Reading()
+    said = read_statement(text.replace(":", " ")) if text.strip("- ") else Statement()
     return f"{_quote(said.against)} stands in the front matter" if said.against else ""
 
 
 def _work_to_do(text: str, title: str, number: int) -> str:
     """Why a line in the section of that title, which begins on that line, says that there is work left."""
-    if _has_open_box(text):
+    if has_open_box(text):
         return "a box is open"
     if title in _LISTS_OF_WORK and not _NOTHING.fullmatch(text.strip()):
         return f"the section {_quote(title)} on line {number} is not empty"
     return ""
-
-
-def _has_open_box(text: str) -> bool:
-    box = _BOX.match(text)
-    return box is not None and not _TICKED.search(box[0])
 
 
 class _Kind(Enum):
@@ -406,7 +248,7 @@ def _heading(line: _Line, text: str, follows: str) -> str | None:
 
 
 def _kind(line: _Line, text: str, title: str | None) -> _Kind:
-    if line.fence or not _TAGS.sub("", text).strip() or _is_rule(text):
+    if line.fence or not TAGS.sub("", text).strip() or _is_rule(text):
         return _Kind.NOTHING
     if title is not None:
         return _Kind.HEADING
@@ -421,126 +263,13 @@ def _ends_paragraph(line: _Line, text: str, title: str | None) -> bool:
     return own or bool(_BEGINS.match(text) or _UNDERLINE.fullmatch(text))
 
 
-def _read(text: str, *, fenced: bool = False) -> _Reading:
-    """One statement, by its signs, its counts and the polarity of its words."""
-    if _has_open_box(text) or re.search(r"\[\s\]", text):
-        return _Reading("[ ]")
-    ticked = bool(_TICKED.search(text))
-    text = _plain(_TAGS.sub(" ", _TICKED.sub(" ", text)))
-    if "~~" in text and not fenced:
-        return _Reading("~~")
-    if fenced:
-        text = re.sub(r"\[\s*\d+%\]", " ", text)
-    blank = None if fenced else _BLANK.search(text)
-    if blank:
-        return _Reading(blank[0])
-    odd = next((c for c in text if _odd(c)), "")
-    if odd:
-        return _Reading(odd)
-    good = ticked or any(c in _GOOD_SIGNS for c in text)
-    frown = re.search(r"\?|(?<!\S)[:;]-?[(/|]", text)
-    if frown:
-        return _Reading(frown[0])
-    if not fenced and text.rstrip().endswith(_TRAILS_OFF):
-        return _Reading("...")
-    part = _part(text)
-    if part:
-        return _Reading(part)
-    text = re.sub(r"(?<!\w)[_*]+|[_*]+(?!\w)", " ", text)
-    text = _PYTEST.sub(lambda m: " passed " if int(m[1]) else " failed ", text)
-    return _by_words(text.lower(), good=good)
-
-
-def _by_words(text: str, *, good: bool) -> _Reading:
-    found = [(_letter(m), m) for m in _lexer().finditer(text)]
-    letters = "".join(letter for letter, _ in found)
-    settled = bytearray(len(letters))
-    for chain in _REASSURES.finditer(letters):
-        settled[chain.start() : chain.end()] = b"\1" * (chain.end() - chain.start())
-    for (letter, match), done in zip(found, settled, strict=True):
-        if letter == "H" or (letter in "TNZ" and not done):
-            return _Reading(match[0])
-    return _Reading("", speaks=good or any(settled) or bool(set(letters) & set("DPR")))
-
-
-@cache
-def _lexer() -> re.Pattern[str]:
-    """One pattern of all classes, made when the first marker is read: most verbs read none."""
-    kinds = []
-    for number, (letter, body) in enumerate(_CLASSES):
-        # a word is matched whole; marks are themselves
-        whole = f"(?<![\\w'\u2019])(?:{body})(?![\\w'\u2019]|\\.\\w)"
-        pattern = body if letter in "CK|" else whole
-        kinds.append(f"(?P<c{number}>{pattern})")
-    word = "(?P<word>[^\\W_](?:[\\w'\u2019.]*\\w)?)"
-    return re.compile("|".join((*kinds, word)), re.IGNORECASE)
-
-
-def _letter(match: re.Match[str]) -> str:
-    group = match.lastgroup or "word"
-    return "." if group == "word" else _CLASSES[int(group[1:])][0]
-
-
-def _part(text: str) -> str:
-    """A part of a whole: `3/5`, `2 of 5`, `50%`, none at all."""
-    text = _PHASE_OF.sub(" ", text)
-    for found in _PART.finditer(text):
-        if int(found[1]) < int(found[2]):
-            return found[0]
-    if not _MEASURE.search(text):
-        for found in _PERCENT.finditer(text):
-            if float(found[1].replace(",", ".")) < 100:  # noqa: PLR2004 (percent)
-                return found[0]
-    nothing = _NO_COUNT.search(text)
-    return nothing[0] if nothing else ""
-
-
-def _plain(text: str) -> str:
-    """As it is read: one form of each letter, nothing invisible, no addresses, no code but plain words."""
-    text = unicodedata.normalize("NFKC", text)
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf")
-    text = _without_code(text)
-    text = re.sub(r"\]\([^)\s]{0,2000}\)", "]", text)
-    return re.sub(r"\b[a-z][a-z0-9+.-]{0,20}://\S+", " ", text, flags=re.IGNORECASE)
-
-
-def _without_code(text: str) -> str:
-    """Code in back quotes is no statement; plain words in back quotes are."""
-    parts = _TICKS.split(text)  # text, quotes, text, quotes, ...
-    ends: dict[str, int] = {}
-    closes = [0] * len(parts)
-    for at in range(len(parts) - 2, 0, -2):
-        closes[at] = ends.get(parts[at], 0)
-        ends[parts[at]] = at
-    said, at = [parts[0]], 1
-    while at < len(parts):
-        if closes[at]:
-            inside = "".join(parts[at + 1 : closes[at]])
-            said.append(inside if re.fullmatch(r"[\sA-Za-z'.!]*", inside) else " code ")
-            at = closes[at]
-        else:
-            said.append(parts[at])
-        said.append(parts[at + 1])
-        at += 2
-    return "".join(said)
-
-
 def _title(text: str) -> str:
-    return _plain(text).strip().rstrip("#").strip(" *_:.!").lower()
+    return plain(text).strip().rstrip("#").strip(" *_:.!").lower()
 
 
 def _is_rule(text: str) -> bool:
     """A line drawn across, or below the head of a table."""
     return len(text.strip()) > 1 and set(text) <= set("-*_=|: \t")
-
-
-def _odd(char: str) -> bool:
-    """A sign that is no good sign: a cross, an hourglass, an empty box, a warning."""
-    if char in _GOOD_SIGNS or _DRAWN.match(char):
-        return False
-    return (
-        unicodedata.category(char) == "So" and char != "\ufffd"
-    ) or char in "\u2717\u2718\u2716\u2715\u274c"
 
 
 def _quote(text: str) -> str:
@@ -579,7 +308,7 @@ def _closes(fence: str, row: str) -> bool:
 
 def _in_comment_after(row: str, *, before: bool) -> bool:
     """Does the next line begin inside a comment?"""
-    shown = _without_code(row)
+    shown = without_code(row)
     opens, closes = shown.rfind("<!--"), shown.rfind("-->")
     return before if opens == closes else opens > closes
 
