@@ -24,6 +24,7 @@ COPIED = (
     "prompts",
     "examples",
     "docs",
+    "tools",
 )
 
 
