@@ -1,13 +1,13 @@
 """events.jsonl: everything that was decided or done, and why; and reading on from a place in it.
 
-A record that was cut short by a crash costs that record alone: whoever writes next, and finds the file not
+A record that was cut short by a crash costs that record alone: the next writer, which finds the file not
 as it was left, begins a new line first. When the disk refuses, ordinary records wait in memory and are
 written with the next one that succeeds; a record asked for with `sync` fails loudly, because its caller
 must not go on without it. An effect is announced so before it happens (`begin`): the record names the cause
 of everything that was done, also by a process that was killed in between.
 
 What a full disk took is not written again: a line that it cut is completed where it ends, or, when another
-process has written since, closed and written anew. Readers drop repeats.
+process has written since, closed and written anew.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from fleet.core.decision import Note
 from fleet.core.words import EventType
 from fleet.ports import Disk, Torn
+from fleet.reading import Tail, ident_of
 from fleet.text import as_object, redact
 
 VERSION = 1
@@ -30,7 +31,6 @@ CAP = 10 << 20
 KEEP = 5
 WAITING_MAX = 1000
 RECENT = 200
-REPEATS_WITHIN = 4 * WAITING_MAX  # records between the first and the last writing of one
 _READ_CAP = CAP + (2 << 20)  # a file is rotated after the record that filled it
 
 Record = dict[str, Any]
@@ -58,7 +58,7 @@ class Begun:
 
 
 class Events:
-    """The writer. `recent` holds the last records of this process, for whoever needs no file."""
+    """The writer. `recent` holds the last records of this process, for a reader that needs no file."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Events:
         except OSError as error:
             written = error.written if isinstance(error, Torn) else 0
             here = self._torn_at()
-            self._size = here if here == size + written else -1  # somebody else wrote: look anew
+            self._size = here if here == size + written else -1  # another process wrote: look anew
             self._take(written, lead)
             lost = f", {self._lost} are lost" if self._lost else ""
             waiting = f"{len(self._waiting)} records wait in memory{lost}"
@@ -226,48 +226,31 @@ class Events:
                 self._disk.rename(old, f"{self.path}.{number}")
 
 
-def parse(line: bytes) -> Record | None:
+def parse(line: bytes | bytearray) -> Record | None:
     """One record, or None for a torn or foreign line."""
     record = as_object(line)
-    return record if isinstance(record.get("type"), str) and "ts" in record else None
+    known = isinstance(record.get("type"), str) and isinstance(record.get("ts"), int | float)
+    return record if known else None
 
 
-class Once:
-    """Drops what is read a second time: records of a version that wrote a whole batch again."""
-
-    def __init__(self) -> None:
-        self._seen: dict[bytes, None] = {}
-
-    def records(self, raw: bytes) -> Iterator[Record]:
-        """The records of some whole lines, each once. Two writers may use a number at once: lines tell."""
-        for line in raw.split(b"\n"):
-            record = parse(line) if line not in self._seen else None
-            if record is None:
-                continue
-            self._seen[line] = None
-            if len(self._seen) > REPEATS_WITHIN:
-                del self._seen[next(iter(self._seen))]
-            yield record
+def _records(raw: bytes | bytearray) -> Iterator[Record]:
+    """The records of some whole lines."""
+    return (record for line in raw.split(b"\n") if (record := parse(line)) is not None)
 
 
-def _wanted(record: Record, since: float, agent: str, kind: str) -> bool:
-    if agent and record.get("agent") != agent:
-        return False
-    if kind and not (record["type"] == kind or record["type"].startswith(f"{kind}.")):
-        return False
-    ts = record["ts"]
-    return isinstance(ts, int | float) and ts >= since
+def _names(path: str) -> list[str]:
+    """The file in use and its predecessors, oldest first."""
+    return [*(f"{path}.{n}" for n in range(KEEP - 1, 0, -1)), path]
 
 
-def read(disk: Disk, path: str, *, since: float = 0.0, agent: str = "", kind: str = "") -> Iterator[Record]:
-    """Records in the order they were written, oldest file first. `kind` may be a whole family: "agent"."""
-    once = Once()
-    for file in [*(f"{path}.{n}" for n in range(KEEP - 1, 0, -1)), path]:
+def read(disk: Disk, path: str, *, since: float = 0.0) -> Iterator[Record]:
+    """Records in the order they were written, oldest file first."""
+    for file in _names(path):
         try:
             raw = disk.read(file, _READ_CAP)
         except FileNotFoundError:
             continue
-        yield from (r for r in once.records(raw) if _wanted(r, since, agent, kind))
+        yield from (r for r in _records(raw) if _time(r) >= since)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -275,9 +258,6 @@ def read(disk: Disk, path: str, *, since: float = 0.0, agent: str = "", kind: st
 # meanwhile.
 # A place is a file (by inode) and an offset in it. Rotation only renames, so the rest of the old file is
 # found under its new name; where even that is gone, the time of the last record read is the place.
-
-
-BLOCK = 4 << 20  # of the file in use, read at once; the rest is there next time
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,18 +271,18 @@ class Bookmark:
 
 def read_on(path: str, place: Bookmark) -> tuple[list[Record], Bookmark]:
     """The whole records after a place, oldest first, and the place after them."""
-    files = _files(path)
-    here = next((n for n, (_, inode, _) in enumerate(files) if inode == place.inode), None)
-    if here is not None and files[here][2] < place.offset:
+    files = [(name, stat) for name in _names(path) if (stat := _stat(name)) is not None]
+    here = next((n for n, (_, stat) in enumerate(files) if stat.st_ino == place.inode), None)
+    if here is not None and files[here][1].st_size < place.offset:
         here = None  # another file has got that inode
-    skip = place.at if here is None else 0.0
+    start, skip = (0, place.at) if here is None else (place.offset, 0.0)
     found: list[Record] = []
-    for number, (name, inode, _) in enumerate(files[here or 0 :]):
-        start = place.offset if here is not None and number == 0 else 0
-        records, end = _rest(name, inode, start, BLOCK if name == path else -1)
-        found += [r for r in records if _time(r) > skip]
-        place = replace(place, inode=inode, offset=end)
-    return found, replace(place, at=max([place.at, *map(_time, found)]))
+    for name, stat in files[here or 0 :]:
+        tail = Tail(name, ident_of(stat), start)
+        tail.read(lambda lines, end, _at: found.extend(_records(lines[:end])), again=False)
+        place, start = replace(place, inode=stat.st_ino, offset=tail.offset), 0
+    fresh = [record for record in found if _time(record) > skip]
+    return fresh, replace(place, at=max([place.at, *map(_time, fresh)]))
 
 
 def end_of(path: str, since: Iterable[str] = ()) -> Bookmark:
@@ -322,31 +302,13 @@ def end_of(path: str, since: Iterable[str] = ()) -> Bookmark:
     return place
 
 
-def _files(path: str) -> list[tuple[str, int, int]]:
-    """Name, inode and size of the files there are, oldest first."""
-    found = []
-    for name in [*(f"{path}.{n}" for n in range(KEEP - 1, 0, -1)), path]:
-        try:
-            stat = os.stat(name)
-        except OSError:
-            continue
-        found.append((name, stat.st_ino, stat.st_size))
-    return found
-
-
-def _rest(path: str, inode: int, offset: int, most: int) -> tuple[list[Record], int]:
+def _stat(path: str) -> os.stat_result | None:
     try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_ino != inode:
-                return [], offset  # rotated just now: next time
-            file.seek(offset)
-            raw = file.read(most)
+        return os.stat(path)
     except OSError:
-        return [], offset
-    whole = raw.rfind(b"\n") + 1
-    return list(Once().records(raw[:whole])), offset + whole
+        return None
 
 
 def _time(record: Record) -> float:
-    stamp = record.get("ts")
-    return float(stamp) if isinstance(stamp, int | float) else 0.0
+    at: float = record["ts"]
+    return at

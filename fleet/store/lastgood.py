@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 
 from fleet.core.outline import Ground, project_id
+from fleet.ports import Disk
+from fleet.text import as_object
+from fleet.times.moment import Wall
 
 RECORD = "last-good.json"  # in the fleet's state directory
 CAP = 2 << 20
+STALE_S = 86400.0  # a record whose project is gone is kept that long
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,10 @@ def folder() -> str:
 def recall(path: str, log_dir: str = "") -> Record | None:
     """The record of this file's fleet; else that of the fleet in its log_dir, if that one's file is gone."""
     real = os.path.realpath(path)
-    body = read_own(place(real)) or read_own(place(os.path.abspath(path))) or {}
+    body = _read_own(_place(real)) or _read_own(_place(os.path.abspath(path)))
     if "real" in body:  # it was a link, which is gone
         real = str(body["real"])
-        body = read_own(place(real)) or {}
+        body = _read_own(_place(real))
     record = _record(body)
     if record is not None and record.ground.config_path == real:
         return record
@@ -64,24 +69,51 @@ def recall(path: str, log_dir: str = "") -> Record | None:
 
 def recorded_in(log_dir: str) -> Record | None:
     """The record of the fleet that lives there."""
-    return _record(read_own(os.path.join(log_dir, "state", RECORD)) or {})
+    return _record(_read_own(os.path.join(log_dir, "state", RECORD)))
 
 
-def place(path: str) -> str:
+def keep(disk: Disk, fleet: Ground, text: str, now: Wall) -> None:
+    """This declaration was taken in now. What cannot be kept in one place is kept in the other."""
+    ground = ground_of(fleet)
+    data = json.dumps({**asdict(ground), "text": text, "at": round(now, 3)}).encode()
+    with suppress(OSError):
+        disk.make_dir(folder())
+        disk.write(_place(ground.config_path), data)
+        if (named := os.path.abspath(fleet.config_path)) != ground.config_path:  # a link may be removed
+            disk.write(_place(named), json.dumps({"real": ground.config_path}).encode())
+        _prune(now)
+    state = os.path.join(fleet.log_dir, "state")
+    with suppress(OSError):
+        if os.path.isdir(state):
+            disk.write(os.path.join(state, RECORD), data)
+
+
+def _prune(now: Wall) -> None:
+    """Records of projects that are gone do not pile up."""
+    with os.scandir(folder()) as entries:
+        old = [e.path for e in entries if now - e.stat(follow_symlinks=False).st_mtime > STALE_S]
+    for path in old:
+        body = _read_own(path)
+        places = [str(body[key]) for key in ("config_path", "log_dir", "real") if body.get(key)]
+        if not any(os.path.lexists(place) for place in places):
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def _place(path: str) -> str:
     """Where the record of the file at this absolute path lies."""
     return os.path.join(folder(), f"{project_id(path, '')}.json")
 
 
-def read_own(path: str) -> dict[str, object] | None:
-    """What lies there, if it is ours and whole."""
+def _read_own(path: str) -> dict[str, object]:
+    """What lies there, if it is ours and whole; else nothing."""
     try:
         with open(path, "rb", opener=_careful) as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None
-            body = json.loads(file.read(CAP))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
+                return {}
+            return as_object(file.read(CAP))
+    except OSError:
+        return {}
 
 
 def _careful(path: str, flags: int) -> int:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from fleet.config import ConfigError, parse
 from fleet.config.source import text_of
 from fleet.core.model import Fleet
 from fleet.core.outline import Cause, Ground, cause, changed
-from fleet.host.disk import RealDisk
 from fleet.host.locks import watchdog_holder
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import Distrust, untrusted
 from fleet.ports import Unavailable
-from fleet.store.lastgood import RECORD, Record, folder, ground_of, place, read_own, recall, recorded_in
-from fleet.times.moment import Wall
+from fleet.store.lastgood import Record, ground_of, recall, recorded_in
 
-STALE_S = 86400.0  # a record whose project is gone is kept that long
 _LOG_DIR = re.compile(r"""^[ \t]*(?:defaults\.)?log_dir[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
 
 
@@ -136,44 +131,12 @@ def alive(ground: Ground) -> bool:
         return True
 
 
-# --- the records ------------------------------------------------------------------------------------
-
-
-def keep(fleet: Fleet, text: str, now: Wall) -> None:
-    """This declaration was taken in now. What cannot be kept in one place is kept in the other."""
-    ground, disk = ground_of(fleet), RealDisk()
-    body = {key: getattr(ground, key) for key in Ground.__slots__}
-    data = json.dumps({**body, "text": text, "at": round(now, 3)}).encode()
-    with suppress(OSError):
-        disk.make_dir(folder())
-        disk.write(place(ground.config_path), data)
-        if (named := os.path.abspath(fleet.config_path)) != ground.config_path:  # a link may be removed
-            disk.write(place(named), json.dumps({"real": ground.config_path}).encode())
-        _prune(now)
-    state = os.path.join(fleet.log_dir, "state")
-    with suppress(OSError):
-        if os.path.isdir(state):
-            disk.write(os.path.join(state, RECORD), data)
-
-
 def _salvaged(path: str, text: str) -> str:
     """Where a text that cannot be read says its fleet lives. Believed only if a record lies there."""
     found = _LOG_DIR.search(text)
     if found is None:
         return ""
     return os.path.join(os.path.dirname(os.path.abspath(path)), os.path.expanduser(found[1]))
-
-
-def _prune(now: Wall) -> None:
-    """Records of projects that are gone do not pile up."""
-    with os.scandir(folder()) as entries:
-        old = [e.path for e in entries if now - e.stat(follow_symlinks=False).st_mtime > STALE_S]
-    for path in old:
-        body = read_own(path) or {}
-        places = [str(body[key]) for key in ("config_path", "log_dir", "real") if body.get(key)]
-        if not any(os.path.lexists(place) for place in places):
-            with suppress(OSError):
-                os.unlink(path)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -20,13 +20,15 @@ import fleet as package
 from fleet import config, engine
 from fleet.core.words import EventType
 from fleet.host.children import Jobs
+from fleet.host.disk import RealDisk
 from fleet.host.locks import WatchdogLock
 from fleet.host.tmux.control import ControlTmux
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.host.waker import Waker
 from fleet.ports import Clock, LockError
-from fleet.supervisor.declaration import Standing, keep
+from fleet.store import lastgood
+from fleet.supervisor.declaration import Standing
 from fleet.supervisor.keepsakes import KeepingDisk, move_back_in
 from fleet.supervisor.loop_keeper import LoopKeeper
 from fleet.supervisor.notifier_child import Herald
@@ -150,7 +152,7 @@ class Watch:
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
         self.kept = self.config.good
-        keep(fleet, self.kept.decode(), self.clock.wall())
+        lastgood.keep(RealDisk(), fleet, self.kept.decode(), self.clock.wall())
 
     def _take_lock_again(self) -> str:
         """Take a removed lock file or state directory again; go on unless another watchdog has it.

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from fleet import config
 from fleet.core.model import Fleet
-from fleet.supervisor.declaration import keep
+from fleet.host.disk import RealDisk
+from fleet.store import lastgood
 from fleet.supervisor.operator import Operator
 from fleet.times.moment import Wall
 from fleet.verbs.common import Io
@@ -49,7 +50,7 @@ class Desk:
 
     def keep(self, fleet: Fleet, text: str, now: Wall) -> None:
         """This declaration was taken in."""
-        keep(fleet, text, now)
+        lastgood.keep(RealDisk(), fleet, text, now)
 
     def operator(self, fleet: Fleet) -> Operator:
         """What carries the verb out."""

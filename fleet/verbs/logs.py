@@ -9,11 +9,11 @@ Example: agents.py logs builder -f
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 from collections.abc import Callable
 from typing import BinaryIO
 
+from fleet.reading import Ident, Tail, ident_of
 from fleet.text import for_display
 from fleet.verbs.common import Fail, Io, count, session_of
 from fleet.verbs.fleets import running_fleet
@@ -39,22 +39,18 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "logs", f"{session_of(fleet, args.name)}.log")
     show = decoded if args.raw else plain
-    file: BinaryIO
     try:
-        file = open(path, "rb")  # noqa: SIM115  a follower may swap it for the file that replaced it
+        with open(path, "rb") as file:
+            last = tail(file, args.lines)
+            end = Tail(path, ident_of(os.fstat(file.fileno())), file.tell())
     except FileNotFoundError:
         raise Fail(f"{args.name} has no log yet: {path}", hint=f"agents.py up {args.name}") from None
-    tell = functools.partial(_tell, io, show, as_json=args.json)
-    try:
-        last = tail(file, args.lines)
-        if args.json and not args.follow:
-            io.json({"name": args.name, "path": path, "lines": _lines(show(last))})
-        else:
-            tell(last)
-        while args.follow and not io.gone:
-            file = follow(file, path, io, tell)
-    finally:
-        file.close()
+    if args.json and not args.follow:
+        io.json({"name": args.name, "path": path, "lines": _lines(show(last))})
+        return 0
+    _tell(io, show, last, as_json=args.json)
+    if args.follow:
+        follow(end, io, lambda data: _tell(io, show, data, as_json=args.json))
     return 0
 
 
@@ -87,33 +83,25 @@ def tail(file: BinaryIO, lines: int) -> bytes:
     return b"".join(line + b"\n" for line in whole[-lines:]) if found and lines else b""
 
 
-def follow(file: BinaryIO, path: str, io: Io, tell: Callable[[bytes], None]) -> BinaryIO:
-    """Print whole lines as they come, also after a truncation; returns the file that replaced this one."""
-    pending = b""
+def follow(tail: Tail, io: Io, tell: Callable[[bytes], None]) -> None:
+    """Print whole lines as they come, also when the log was truncated, or renamed for a new one."""
+    path = tail.path
     while not io.gone:
-        fresh = file.read(BLOCK)
-        if fresh:
-            whole, newline, pending = (pending + fresh).rpartition(b"\n")
-            tell(whole + newline)
-        elif os.fstat(file.fileno()).st_size < file.tell():
-            file.seek(0)
-            pending = b""
-        elif replaced(file, path):
-            file.close()
-            return open(path, "rb")
-        else:
-            io.check()
-            io.clock.sleep(POLL)
-    return file
+        there = _ident(path)
+        tail.path = path if there == tail.ident else f"{path}.1"
+        tail.read(lambda lines, end, _at: tell(bytes(lines[:end])), again=False)
+        if there not in {None, tail.ident}:
+            tail = Tail(path, there)
+            continue
+        io.check()
+        io.clock.sleep(POLL)
 
 
-def replaced(file: BinaryIO, path: str) -> bool:
-    """Whether the path now leads to another file."""
+def _ident(path: str) -> Ident | None:
     try:
-        now, ours = os.stat(path), os.fstat(file.fileno())
+        return ident_of(os.stat(path))
     except FileNotFoundError:
-        return False
-    return (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino)
+        return None
 
 
 def decoded(data: bytes) -> str:

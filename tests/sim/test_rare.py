@@ -40,7 +40,8 @@ def looping(hours: float = 1.0) -> Simulation:
 
 def recorded(sim: Simulation, kind: str) -> list[dict[str, Any]]:
     """Events of that type, as `events` reads them."""
-    return list(eventlog.read(sim.machine.disk, f"{LOG_DIR}/events.jsonl", kind=kind))
+    records = eventlog.read(sim.machine.disk, f"{LOG_DIR}/events.jsonl")
+    return [record for record in records if record["type"] == kind]
 
 
 def problems(sim: Simulation) -> str:

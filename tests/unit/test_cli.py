@@ -384,6 +384,12 @@ def test_following_goes_on_over_truncation_and_replacement(log):
         fresh.write_text("another file\n")
         fresh.replace(log)
         assert follower.stdout.readline() == "another file\n"
+        with log.open("a") as file:
+            file.write("the last of a full log\n")
+        log.rename(f"{log}.1")
+        log.write_text("the first of the next\n")
+        assert follower.stdout.readline() == "the last of a full log\n"
+        assert follower.stdout.readline() == "the first of the next\n"
         follower.stdout.close()  # the reader leaves: the follower ends, though nothing more is written
         assert follower.wait(timeout=patience(60)) == 0
     finally:

@@ -175,9 +175,8 @@ def test_reading_goes_on_where_it_stopped_also_over_a_rotation(tmp_path, monkeyp
 
 
 def test_a_long_file_that_was_rotated_is_read_to_its_end(tmp_path, monkeypatch):
-    """What is read at once is bounded; the rest of a file that is not in use any more comes with it."""
     monkeypatch.setattr("fleet.store.eventlog.CAP", 20_000)
-    monkeypatch.setattr("fleet.store.eventlog.BLOCK", 2_000)
+    monkeypatch.setattr("fleet.reading.BLOCK", 2_000)
     events, place = journal(tmp_path), Bookmark()
     for number in range(150):
         events.record("agent.ready", agent=f"n{number}")

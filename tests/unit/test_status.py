@@ -17,8 +17,8 @@ from fleet.host.disk import RealDisk
 from fleet.host.procfs import start_of
 from fleet.host.tmux.client import TmuxServer
 from fleet.ports import Unavailable
+from fleet.store import lastgood
 from fleet.store.documents import Store
-from fleet.supervisor import declaration
 from fleet.supervisor.view import Board
 from fleet.verbs import common, main
 
@@ -65,7 +65,7 @@ class Scene:
         self.fleet = config.load(str(path))
         self.state = tmp_path / "state" / "state"
         self.state.mkdir(parents=True, mode=0o700)
-        declaration.keep(self.fleet, path.read_text(), NOW)
+        lastgood.keep(RealDisk(), self.fleet, path.read_text(), NOW)
         self.path, self.panes, self.foreign, self.rows, self.silent = path, [], [], {}, ""
         monkeypatch.setattr(TmuxServer, "listing", lambda _server: self._listing())
         monkeypatch.setattr(TmuxServer, "capture", lambda *_words, **_more: {})
