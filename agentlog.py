@@ -15,7 +15,7 @@ import agents  # noqa: F401  refuses an old Python and puts the engine first on 
 
 if __name__ == "__main__":
     try:
-        from fleet.start import agentlog
+        from fleet.__main__ import agentlog
     except KeyboardInterrupt:
         os._exit(130)
     agentlog(theirs)

@@ -41,7 +41,7 @@ sys.path[:] = [HERE] + [entry for entry in sys.path if entry not in ("", HERE)]
 if __name__ == "__main__":
     theirs = os.umask(0o077)  # before anything of ours is written, bytecode included
     try:
-        from fleet.start import agents
+        from fleet.__main__ import agents
     except KeyboardInterrupt:
         os._exit(130)
     agents(theirs)

@@ -51,7 +51,7 @@ SETS = ("base", "full", "dev")  # each lock holds everything of the ones before 
 LOCKS = {"base": "requirements.lock", "full": "requirements-full.lock", "dev": "requirements-dev.lock"}
 EXTRAS = {"rich": "top", "textual": "top", "apprise": "notify"}  # with pip; all other modules are base
 ENTERED = "AO_ENTERED"  # set across the exec: a Python that lacks the module even there must not loop
-KNOCK_S = 1.5  # for an index that could not be reached: whether it can be now
+REACH_S = 1.5  # for an index that could not be reached: whether it can be now
 OFFLINE = (
     "Connection",
     "Temporary failure",
@@ -66,9 +66,9 @@ Run = Callable[[Sequence[str]], "tuple[int, str]"]
 class CannotBuild(Exception):
     """Why the environment could not be made, and what to do about it."""
 
-    def __init__(self, text: str, door: str = "") -> None:
+    def __init__(self, text: str, address: str = "") -> None:
         super().__init__(text)
-        self.door = door  # host:port that could not be reached
+        self.address = address  # host:port that could not be reached
 
 
 def missing(modules: Sequence[str]) -> list[str]:
@@ -216,13 +216,13 @@ def install(into: str, lock: str, run: Run) -> None:
         raise CannotBuild(
             f"{sys.executable} has no venv module; put uv on PATH, or {packages.advice(packages.VENV)}"
         )
-    code, told = run([sys.executable, "-m", "venv", "--clear", into])
+    code, said = run([sys.executable, "-m", "venv", "--clear", into])
     if code:
-        raise CannotBuild(f"python -m venv failed: {last_line(told)}")
+        raise CannotBuild(f"python -m venv failed: {last_line(said)}")
     args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
-    code, told = run([python, *args, "--require-hashes", "-r", lock, *source])
+    code, said = run([python, *args, "--require-hashes", "-r", lock, *source])
     if code:
-        raise explain_pip(told, wheels, os.path.basename(lock))
+        raise explain_pip(said, wheels, os.path.basename(lock))
 
 
 def wheels_dir() -> str:
@@ -231,29 +231,29 @@ def wheels_dir() -> str:
     return os.path.abspath(wheels) if wheels else ""
 
 
-def explain_pip(told: str, wheels: str, lock: str) -> CannotBuild:
+def explain_pip(said: str, wheels: str, lock: str) -> CannotBuild:
     """The many words of pip in one sentence that says what to do."""
     if wheels:
         return CannotBuild(
             f"AO_WHEELS={wheels} does not hold what {lock} asks for (pip download -d fetches it on a machine "
-            f"with a network, for the same Python): {last_line(told)}"
+            f"with a network, for the same Python): {last_line(said)}"
         )
-    if any(word in told for word in OFFLINE):
+    if any(word in said for word in OFFLINE):
         return CannotBuild(
             "the package index could not be reached or lacks a version: connect once, set the proxy or index "
-            f"that pip uses, or put the wheels into a directory and set AO_WHEELS ({last_line(told)})",
-            door_of(told),
+            f"that pip uses, or put the wheels into a directory and set AO_WHEELS ({last_line(said)})",
+            address_of(said),
         )
-    return CannotBuild(f"pip failed: {last_line(told)}")
+    return CannotBuild(f"pip failed: {last_line(said)}")
 
 
-def door_of(told: str) -> str:
+def address_of(said: str) -> str:
     """The host:port that pip could not reach: the proxy's if there is one, else the index's, or ""."""
-    index = re.search(r"host='([^']+)', port=(\d+)", told)
+    index = re.search(r"host='([^']+)', port=(\d+)", said)
     if proxy := getproxies().get("https", ""):
         at = urlsplit(proxy if "//" in proxy else f"//{proxy}")
         return f"{at.hostname}:{at.port}" if at.hostname and at.port else ""
-    return f"{index[1]}:{index[2]}" if index and "proxy" not in told.lower() else ""
+    return f"{index[1]}:{index[2]}" if index and "proxy" not in said.lower() else ""
 
 
 def replace(fresh: str, target: str) -> None:
@@ -268,10 +268,10 @@ def replace(fresh: str, target: str) -> None:
 
 
 def last_failure(home: str = HOME) -> dict[str, Any]:
-    """The build that failed last, if none succeeded since: `why`, `at`, `door`, and what it was `of`."""
+    """The build that failed last, if none succeeded since: `why`, `at`, `address`, and what it was `of`."""
     with contextlib.suppress(OSError, ValueError), open(f"{venv_dir(home)}.failed", encoding="utf-8") as file:
         kept = json.load(file)
-        if isinstance(kept, dict) and {"why", "at", "door", "of"} <= kept.keys():
+        if isinstance(kept, dict) and {"why", "at", "address", "of"} <= kept.keys():
             return kept
     return {}
 
@@ -279,24 +279,24 @@ def last_failure(home: str = HOME) -> dict[str, Any]:
 def still_closed(wanted: str, home: str) -> str:
     """Why a build failed, if the same one would fail again: the index cannot be reached, then and now."""
     kept = last_failure(home)
-    if not kept or not kept["door"] or kept["of"] != attempt(wanted, home) or reachable(str(kept["door"])):
-        return ""
-    return str(kept["why"])
+    address = str(kept.get("address", ""))
+    same = address and kept["of"] == attempt(wanted, home)
+    return str(kept["why"]) if same and not reachable(address) else ""
 
 
-def reachable(door: str) -> bool:
+def reachable(address: str) -> bool:
     """Whether a host:port answers, asked with little patience: a name that is not resolved can take long."""
     answered = threading.Event()
 
-    def knock() -> None:
-        host, _, port = door.rpartition(":")
+    def reach() -> None:
+        host, _, port = address.rpartition(":")
         with contextlib.suppress(OSError, ValueError):
-            socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
             answered.set()
 
-    knocker = threading.Thread(target=knock, daemon=True)
-    knocker.start()
-    knocker.join(KNOCK_S)
+    asking = threading.Thread(target=reach, daemon=True)
+    asking.start()
+    asking.join(REACH_S)
     return answered.is_set()
 
 
@@ -312,7 +312,7 @@ def attempt(wanted: str, home: str) -> str:
 
 def remember_failure(wanted: str, home: str, fault: CannotBuild) -> None:
     """So that `doctor` can say why, and an offline machine does not wait for the network at every `up`."""
-    kept = {"why": str(fault), "at": time.time(), "door": fault.door, "of": attempt(wanted, home)}
+    kept = {"why": str(fault), "at": time.time(), "address": fault.address, "of": attempt(wanted, home)}
     path = f"{venv_dir(home)}.failed"
     with contextlib.suppress(OSError), open(path, "w", encoding="utf-8") as file:
         json.dump(kept, file)

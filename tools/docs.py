@@ -19,13 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet.config import reference as config_docs
 from fleet.core.outline import Cause
 from fleet.core.words import Detail, EventType, State, WatchdogState
 from fleet.scripted_agent.actions import ACTIONS
 from fleet.verbs.main import GROUPS, LIBRARIES, verbs
 from fleet.verbs.parser import parser_for
-from tools import verbs_and_states
+from tools import config_docs, verbs_and_states
 from tools.verbs_and_states import AROUND, AROUND_TABLE, EDGES, SITUATIONS, TABLE, Fate, Verb
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fleet.config.invocation import override
+from fleet.config.override import override
 from fleet.config.problems import ConfigError, Problem
-from fleet.config.source import FILE_NAME, find, here, load, parse, text_of
+from fleet.config.read import FILE_NAME, find, here, load, parse, text_of
 
 __all__ = [
     "FILE_NAME",

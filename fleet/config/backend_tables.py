@@ -13,8 +13,8 @@ from typing import Any
 from fleet.backends.profiles import HERE, names, path_of, written
 from fleet.config.keys import BY_SECTION
 from fleet.config.problems import ConfigError, Findings, KeyPath, Problem, spell
-from fleet.config.reader import DEFAULTS, Reader
 from fleet.config.schema import NAME
+from fleet.config.tables import DEFAULTS, Reader
 from fleet.core.model import Backend, Dialog, Pattern, TextRule
 from fleet.core.queue import OUR_WORDS
 from fleet.text import did_you_mean

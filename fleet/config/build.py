@@ -11,7 +11,7 @@ from fleet.config.backend_tables import Backends
 from fleet.config.keys import BY_SECTION
 from fleet.config.loop_table import build_loop
 from fleet.config.problems import Findings, KeyPath
-from fleet.config.reader import Reader
+from fleet.config.tables import Reader
 from fleet.core.model import Fleet, Member, Notify, Price, Wake, Watch, WatchdogSpec
 from fleet.core.outline import WATCHDOG, project_id
 from fleet.text import did_you_mean

@@ -1,4 +1,4 @@
-"""[loop]: the phases, who is told what, what comes after the last one, and what all that stands on."""
+"""[loop]: the phases, which agents are pinged, what follows the last phase, and what all that stands on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fleet.config.problems import KeyPath
-from fleet.config.reader import DEFAULTS
+from fleet.config.tables import DEFAULTS
 from fleet.core.model import Gate, Handoff, Loop, Member, OnComplete, Phase
 from fleet.text import did_you_mean
 
@@ -35,25 +35,20 @@ def build_loop(build: Build, agents: tuple[Member, ...]) -> tuple[Loop | None, b
     roles_dir = build.path(row["roles_dir"], (*where, "roles_dir"))
     _roles_exist(build, workers, roles_dir)
     if workers and not row["kickoff_template"]:
-        build.report.warn(
-            (*where, "kickoff_template"), "is not set: the prompts do not name the phase"
-        )
-    loop = Loop(
-        kickoff_template=build.file(row["kickoff_template"], (*where, "kickoff_template")),
-        roles_dir=roles_dir,
-        phases=_phases(build, row["phases"], agents),
-        handoff=_handoff(build, row["handoff"], agents),
-        state_file=row["state_file"],
-        resume_phase=row["resume_phase"],
-        auto_advance=row["auto_advance"],
-        done_marker=row["done_marker"],
-        done_nudge=row["done_nudge"],
-        on_complete=_on_complete(build, row["on_complete"], agents),
-    )
+        build.report.warn((*where, "kickoff_template"), "is not set: the prompts do not name the phase")
+    log_tokens = row.pop("log_tokens")
+    worked_out = {
+        "kickoff_template": build.file(row["kickoff_template"], (*where, "kickoff_template")),
+        "roles_dir": roles_dir,
+        "phases": _phases(build, row["phases"], agents),
+        "handoff": _handoff(build, row["handoff"], agents),
+        "on_complete": _on_complete(build, row["on_complete"], agents),
+    }
+    loop = Loop(**row | worked_out)
     if row["handoff"] is not None:
         handoff_is_grounded(build, row["handoff"], loop.handoff, agents)
     plans_exist(build, loop, agents)
-    return loop, row["log_tokens"]
+    return loop, log_tokens
 
 
 def _roles_exist(build: Build, workers: Iterable[tuple[int, Member]], roles_dir: str) -> None:

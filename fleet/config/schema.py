@@ -157,7 +157,7 @@ def _tables(value: Any) -> list[dict[str, Any]]:
 
 
 def _item(type_: Type, at: str | int, value: Any) -> Any:
-    """One item of a list or table; a fault in it is told with its own place."""
+    """One item of a list or table; a fault in it is reported at its own place."""
     try:
         return convert(type_, value)
     except Wrong as wrong:

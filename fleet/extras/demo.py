@@ -1,4 +1,4 @@
-"""The tour: a whole fleet of scripted agents in a scratch directory, told as it happens, gone when you leave.
+"""The tour: a fleet of scripted agents in a scratch directory, described as it runs, removed when you leave.
 
 Nothing of the user's is touched: an own directory, an own tmux server, no network, no key. However the tour
 ends, the fleet is taken down and the directory removed.

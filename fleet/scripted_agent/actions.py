@@ -133,7 +133,7 @@ def do_sleep(agent: Agent, seconds: float, _: Step) -> None:
     agent.pause(float(seconds))
 
 
-def _until_told(agent: Agent, text: Any, default: str, accept: Callable[[str], bool]) -> None:
+def _until_accepted(agent: Agent, text: Any, default: str, accept: Callable[[str], bool]) -> None:
     """Show a notice and stay at the prompt; every message brings the notice again, until one is accepted."""
     said = text if isinstance(text, str) else default
     agent.show(agent.face.notice, agent.face.notice_rest, said)
@@ -162,7 +162,7 @@ def do_limit(agent: Agent, text: Any, step: Step) -> None:
         def over(_: str, opens: float = opens) -> bool:
             return time.time() >= opens
 
-        _until_told(agent, banner, "", over)
+        _until_accepted(agent, banner, "", over)
         if not again:
             return
         again -= 1
@@ -171,27 +171,27 @@ def do_limit(agent: Agent, text: Any, step: Step) -> None:
 @action("text, or true", '{ error = "API Error: 529 Overloaded" }')
 def do_error(agent: Agent, text: Any, _: Step) -> None:
     """End the turn with an API error; the next message goes on."""
-    _until_told(agent, text, "API Error: 500 Internal server error", lambda _: True)
+    _until_accepted(agent, text, "API Error: 500 Internal server error", lambda _: True)
 
 
 @action("text, or true", "{ auth = true }")
 def do_auth(agent: Agent, text: Any, _: Step) -> None:
     """Have the credentials refused, until /login."""
     refusal = "API Error: 401 · Please run /login"
-    _until_told(agent, text, refusal, lambda heard: heard.startswith("/login"))
+    _until_accepted(agent, text, refusal, lambda heard: heard.startswith("/login"))
 
 
 @action("text, or true", "{ context = true }")
 def do_context(agent: Agent, text: Any, _: Step) -> None:
     """Have a full context, until /compact or /clear."""
     full = "Context is full · run /compact or /clear to continue"
-    _until_told(agent, text, full, lambda heard: heard.startswith(("/compact", "/clear")))
+    _until_accepted(agent, text, full, lambda heard: heard.startswith(("/compact", "/clear")))
 
 
 @action("text, or true", "{ fatal = true }")
 def do_fatal(agent: Agent, text: Any, _: Step) -> None:
     """Be wedged for good: every message brings the same text."""
-    _until_told(agent, text, "This conversation cannot continue: request too large", lambda _: False)
+    _until_accepted(agent, text, "This conversation cannot continue: request too large", lambda _: False)
 
 
 @action(

@@ -1,4 +1,4 @@
-"""A script: what the agent does, and how it reacts to what it is told.
+"""A script: what the agent does, and how it reacts to the texts it gets.
 
 TOML, or JSON lines with one step each. A step is a table whose first key names the action; the other keys
 are its options. `steps` is what the agent does with its kickoff. `[[on]]` tables are reactions: the first

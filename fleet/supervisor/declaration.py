@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fleet.config import ConfigError, parse
-from fleet.config.source import text_of
+from fleet.config import ConfigError, parse, text_of
 from fleet.core.model import Fleet
 from fleet.core.outline import Cause, Ground, cause, changed
 from fleet.host.locks import watchdog_holder

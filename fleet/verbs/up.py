@@ -43,7 +43,7 @@ from fleet.verbs.last_view import view_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from fleet.config.invocation import Override
+    from fleet.config.override import Override
     from fleet.core.model import Fleet, Member
     from fleet.supervisor.operator import Operator, Shortage
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from fleet import bootstrap, config
-from fleet.config import plain, reference
+from fleet.config.explain import explain, facts, resolved
 from fleet.verbs.common import Io
 from fleet.verbs.fleets import config_path
 
@@ -36,9 +36,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """0 when the file is right, 2 when it is not."""
     if args.explain is not None:
         if args.json:
-            io.json(reference.facts(args.explain))
+            io.json(facts(args.explain))
         else:
-            io.print(reference.explain(args.explain))
+            io.print(explain(args.explain))
         return 0
     path = config_path(args, io)
     try:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 2
     if args.json:
         document = {"config": path, "valid": True, "errors": [], "warnings": list(fleet.warnings)}
-        io.json(document | ({"resolved": plain.resolved(fleet)} if args.resolved else {}))
+        io.json(document | ({"resolved": resolved(fleet)} if args.resolved else {}))
         return 0
     for warning in fleet.warnings:
         io.warn(warning)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         bootstrap.enter(["tomli_w"])
         import tomli_w
 
-        io.write(tomli_w.dumps(plain.resolved(fleet)))
+        io.write(tomli_w.dumps(resolved(fleet)))
         return 0
     phases = len(fleet.loop.phases) if fleet.loop else 0
     counts = {"agent": len(fleet.agents), "service": len(fleet.services), "phase": phases}

@@ -40,8 +40,7 @@ MAY_IMPORT = {
     "scripted_agent": {"text", "backends.scripted"},
     # the last one to name the package that is missing
     "bootstrap": {"umask", "engine", "ports", "host.locks", "host.packages"},
-    "start": {"verbs", "tokens", "umask"},
-    "__main__": {"start"},
+    "__main__": {"verbs", "tokens", "umask"},
     "engine": set(),
     "umask": set(),
     "reading": set(),

@@ -12,7 +12,8 @@ import tomli_w
 
 from fleet import config
 from fleet.backends.profiles import names
-from fleet.config import backend_tables, plain
+from fleet.config import backend_tables
+from fleet.config.explain import resolved
 from fleet.config.keys import BY_SECTION, KEYS
 from fleet.config.schema import REQUIRED, Type, convert
 from fleet.core import model
@@ -430,7 +431,7 @@ def test_an_odd_but_usable_file_loads_with_warnings_that_name_their_line():  # T
 @pytest.mark.parametrize("name", ["small.toml", "contract.toml", "full.toml"])
 def test_the_resolved_document_reads_back_as_the_same_fleet(name):
     fleet = parse(fixture(name))
-    text = tomli_w.dumps(plain.resolved(fleet))
+    text = tomli_w.dumps(resolved(fleet))
     again = parse(text, strict=True)
     assert len(again.warnings) == len(fleet.warnings)  # on other lines
     assert dataclasses.replace(again, warnings=()) == dataclasses.replace(fleet, warnings=())
@@ -439,7 +440,7 @@ def test_the_resolved_document_reads_back_as_the_same_fleet(name):
 @pytest.mark.parametrize("profile", names())
 def test_every_shipped_profile_resolves_and_reads_back(profile):
     fleet = parse(HEAD.replace("demo", profile) + '[[agent]]\nname = "a"', profiles=None)
-    text = tomli_w.dumps(plain.resolved(fleet))
+    text = tomli_w.dumps(resolved(fleet))
     assert config.parse(text, "/proj/agents.toml", strict=True) == fleet
 
 

@@ -10,7 +10,7 @@ from fleet import config
 from fleet.backends.profiles import names, written
 from fleet.config import ConfigError, backend_tables
 from fleet.config.problems import Findings
-from fleet.config.reader import Reader
+from fleet.config.tables import Reader
 from fleet.core.model import Backend, Fleet, Pattern
 from fleet.supervisor.prompts import model_in
 from tests.unit.test_config import HEAD, parse

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 
 import pytest
 
-from fleet.config import ConfigError, reference
+from fleet.config import ConfigError
+from fleet.config.explain import explain
 from fleet.config.keys import BY_SECTION, SECTIONS
-from tests.unit.test_config import ROOT
-
-MAKE = "python3 -m fleet.config.reference"
-
-
-def _file(*parts: str) -> str:
-    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
-        return file.read()
-
-
-def test_the_reference_is_the_generated_text():
-    assert _file("docs", "config.md") == reference.reference(), f"run: {MAKE}"
-
-
-def test_the_json_schema_is_the_generated_one():
-    assert json.loads(_file("docs", "agents.schema.json")) == reference.json_schema(), f"run: {MAKE}"
+from tools import config_docs
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_key_is_in_the_reference_the_schema_and_explained(section):
     header, _ = SECTIONS[section]
-    chapter = reference.reference().partition(f"## `{header}`")[2].partition("\n## ")[0]
+    chapter = config_docs.reference().partition(f"## `{header}`")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
     assert rows == list(BY_SECTION[section])
-    shape = reference.json_schema()
+    shape = config_docs.json_schema()
     for part in section.split("."):
         shape = shape["properties"][part]
         shape = shape.get("items", shape)
@@ -42,7 +26,7 @@ def test_every_key_is_in_the_reference_the_schema_and_explained(section):
         shape = extra if isinstance(extra, dict) else shape
     assert list(shape["properties"]) == rows
     for name in rows:
-        assert BY_SECTION[section][name].text.partition(". ")[0] in reference.explain(f"{section}.{name}")
+        assert BY_SECTION[section][name].text.partition(". ")[0] in explain(f"{section}.{name}")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +48,16 @@ def test_every_key_is_in_the_reference_the_schema_and_explained(section):
     ],
 )
 def test_a_key_can_be_asked_for_as_an_error_message_spells_it(key, words):
-    assert words in reference.explain(key)
+    assert words in explain(key)
 
 
 def test_an_unknown_key_is_answered_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r'did you mean "agent\.model"'):
-        reference.explain("agent.modle")
+        explain("agent.modle")
     with pytest.raises(ConfigError, match='did you mean "done_marker"'):
-        reference.explain("done_maker")
+        explain("done_maker")
 
 
 def test_a_section_can_be_asked_for_as_the_file_spells_it():
-    assert reference.explain("[[loop.phases]]") == reference.explain("loop.phases")
-    assert reference.explain("[backend.claude]") == reference.explain("backend")
+    assert explain("[[loop.phases]]") == explain("loop.phases")
+    assert explain("[backend.claude]") == explain("backend")

@@ -343,8 +343,8 @@ def test_an_index_is_not_waited_for_while_it_cannot_be_reached(failing, capsys, 
     tried, fault = failing
     with socket.socket() as index:
         index.bind(("127.0.0.1", 0))
-        door = f"127.0.0.1:{index.getsockname()[1]}"
-        fault[0] = bootstrap.CannotBuild("no network", door)
+        address = f"127.0.0.1:{index.getsockname()[1]}"
+        fault[0] = bootstrap.CannotBuild("no network", address)
         for _ in range(2):
             bootstrap.enter(["no_such_module"], optional=True)
         assert tried == ["base"]
@@ -369,7 +369,7 @@ def test_what_was_mended_is_tried_again_at_once(failing):
 
 
 @pytest.mark.parametrize(
-    ("said", "proxy", "door"),
+    ("said", "proxy", "address"),
     [
         ("HTTPSConnectionPool(host='index.example', port=443): Max retries", "", "index.example:443"),
         ("Pool(host='index.example', port=443): ", "http://proxy.example:3128/", "proxy.example:3128"),
@@ -377,11 +377,11 @@ def test_what_was_mended_is_tried_again_at_once(failing):
         ("No matching distribution found for x", "", ""),
     ],
 )
-def test_the_door_that_was_closed_is_known(monkeypatch, said, proxy, door):
+def test_the_address_that_cannot_be_reached_is_known(monkeypatch, said, proxy, address):
     for name in ("HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("https_proxy", proxy)
-    assert bootstrap.door_of(said) == door
+    assert bootstrap.address_of(said) == address
 
 
 def test_doctor_tells_why_the_last_build_failed(house, tmp_path):

@@ -14,7 +14,7 @@ from fleet.backends.screen_reader import _REGIONS, RANK, read
 from fleet.config.backend_tables import _given, profile_values
 from fleet.config.backend_tables import shipped as raw_profile
 from fleet.config.problems import Findings
-from fleet.config.reader import Reader
+from fleet.config.tables import Reader
 from fleet.core.model import LANDMARKS, REGIONS, Backend
 from fleet.core.seen import ScreenState
 

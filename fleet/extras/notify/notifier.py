@@ -1,8 +1,8 @@
-"""When news is told: once, to each who asked for it, also when we are killed in between.
+"""The queue of notices: each is sent once to every target that wants its kind, also across a kill.
 
 Reading on in the events and queueing what follows from them is one durable step; sending comes after, and
-a message leaves the queue when its sending was seen to succeed. So nothing is lost and nothing is told
-twice, except what was on its way at the moment we were killed: that is sent again, under the same id.
+a message leaves the queue when its sending was seen to succeed. So nothing is lost and nothing is sent
+twice, except what was on its way when the process was killed: that is sent again, under the same id.
 
 Each target has a sender of its own: one that is slow or down delays no other.
 """
@@ -26,7 +26,7 @@ from fleet.store.documents import Store
 from fleet.store.eventlog import Bookmark, Events, end_of, read_on
 
 DOCUMENT = "notify"
-BURST = 3  # more than this at once is told in one message
+BURST = 3  # more than this at once become one message
 BACK_OFF_S = (5.0, 600.0)
 OLD_S = 86_400.0  # news of yesterday is none
 QUEUE_CAP = 500  # a target that is down for days does not fill the disk
@@ -48,7 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Everything that survives us."""
+    """What is kept on disk."""
 
     place: Bookmark
     book: Book
@@ -107,7 +107,7 @@ class Notifier:
         self._land(self._clock.wall())
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    # --- who is told what, and when -----------------------------------------------------------------
+    # --- which target gets what, and when -----------------------------------------------------------
 
     def targets(self) -> dict[str, tuple[int, Notify]]:
         """Targets by a name that survives an edit of the others."""
@@ -133,11 +133,11 @@ class Notifier:
         return target.after or (self.fleet.watchdog.notify_after if notice.kind == "asking" else 0.0)
 
     def _is_news(self, waiting: Waiting, book: Book, now: float) -> bool:
-        """Still worth telling: the target is there, and what was to last has lasted."""
+        """Still worth sending: the target is there, and a condition that must last has lasted."""
         if waiting.target not in self.targets() or waiting.notice.at < now - OLD_S:
             return False
-        untold = not waiting.tries and waiting.due > waiting.notice.at and not waiting.held
-        return not untold or still_so(book, waiting.notice)
+        unsent = not waiting.tries and waiting.due > waiting.notice.at and not waiting.held
+        return not unsent or still_so(book, waiting.notice)
 
     def _capped(self, queue: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
         if len(queue) > QUEUE_CAP:
@@ -190,7 +190,7 @@ class Notifier:
     # --- remembering --------------------------------------------------------------------------------
 
     def _load(self) -> Memory:
-        """What we knew, or a first day: history from before this watchdog is no news."""
+        """What is on record. Without a record: what happened before this watchdog is no news."""
         data = self._store.load(DOCUMENT)
         try:
             if data:
@@ -218,7 +218,7 @@ def is_quiet(span: str, now: float) -> bool:
 
 
 def drift_of(view: Mapping[str, Any], now: float) -> Look:
-    """A look at the watchdog's board: who runs what the file no longer says."""
+    """A look at view.json: which agents run with values that the file no longer has."""
 
     def look(book: Book) -> tuple[Book, tuple[Notice, ...]]:
         news: list[Notice] = []

@@ -35,7 +35,7 @@ STOP_S = 2.0  # for what is on its way; what does not arrive by then is sent by 
 
 
 def run(fleet: Fleet, clock: Clock, *, once: bool) -> int:
-    """Tell until told to stop; `once`: tell what there is to tell, and end."""
+    """Send notices until SIGTERM; with `once`, send what is due and end."""
     state_dir = os.path.join(fleet.log_dir, "state")
     os.makedirs(state_dir, mode=0o700, exist_ok=True)
     with alone(os.path.join(state_dir, LOCK)):
@@ -78,9 +78,9 @@ class _Runner:
         return 0
 
     def stay(self) -> int:
-        """Until told to stop, or left alone."""
+        """Until SIGTERM, or until the watchdog that started this process is gone."""
         for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, self._told)
+            signal.signal(signum, self._ask_to_stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         while not self.stop and os.getppid() == self._parent:
             self._reload()
@@ -101,7 +101,7 @@ class _Runner:
             self._clock.sleep(SHORTEST_S)
             self.notifier.turn(self._clock.wall())
 
-    def _told(self, _signum: int, _frame: object) -> None:
+    def _ask_to_stop(self, _signum: int, _frame: object) -> None:
         self.stop = True
 
     def _reload(self) -> None:
@@ -134,10 +134,10 @@ class _Runner:
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
-        told = self._quiet_since is not None and now - self._quiet_since >= patience
+        lasting = self._quiet_since is not None and now - self._quiet_since >= patience
 
         def look(book: Book) -> tuple[Book, tuple[Notice, ...]]:
-            if told:
+            if lasting:
                 return begins(book, "stale", "", self._clock.wall(), why)
             return book if why else ends(book, "stale", "")[0], ()
 

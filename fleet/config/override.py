@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fleet.config.backend_tables import Backends
 from fleet.config.problems import ConfigError, Findings, Problem
-from fleet.config.reader import Reader
+from fleet.config.tables import Reader
 from fleet.core.model import Fleet, Member
 from fleet.text import did_you_mean
 

@@ -1,13 +1,13 @@
-"""Find, read and understand an agents.toml."""
+"""Find and read an agents.toml: a Fleet, or every error at once with its line."""
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fleet import reading
 from fleet.config import toml
 from fleet.config.build import Build
 from fleet.config.problems import ConfigError, Findings, Problem, placed
@@ -87,27 +87,17 @@ def parse(
 
 
 def text_of(path: str) -> str:
-    """The bytes of a regular file of sane size, as text; a pipe or a device must not block us."""
+    """The text of a regular file of sane size. Never waits for a pipe, never opens a device."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        data = reading.read(path, SIZE_CAP + 1)
     except FileNotFoundError:
         raise _unreadable(
             path, "there is no such file", "give --config PATH, or run: agents.py init", cause=Cause.MISSING
         ) from None
+    except IsADirectoryError:
+        raise _unreadable(path, "is a directory", f"did you mean {os.path.join(path, FILE_NAME)}?") from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise _unreadable(path, "is a directory", f"did you mean {os.path.join(path, FILE_NAME)}?")
-        if not stat.S_ISREG(mode):
-            raise _unreadable(path, "is not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(SIZE_CAP + 1)
-    except OSError as error:
-        raise _unreadable(path, f"cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
     if len(data) > SIZE_CAP:
         raise _unreadable(
             path, f"is larger than {SIZE_CAP // 1024} KiB", "keep long prompts in files of their own"

@@ -75,8 +75,8 @@ class Reader:
             key = keys.get(name)
             if key is None:
                 self.unknown(name, keys, (*where, name))
-            elif self._accept(key, value, (*where, name), values):
-                pass
+            else:
+                self._accept(key, value, (*where, name), values)
         return values
 
     def unknown(self, name: str, known: Any, where: KeyPath) -> None:
@@ -89,7 +89,8 @@ class Reader:
         hint = f'did you mean it by "{meant}"?' if meant else f"write {key.name} = {key.example}"
         self.report.error((*where, key.name), f"is required: {key.text}", hint)
 
-    def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> bool:
+    def _accept(self, key: Key, value: Any, where: KeyPath, values: dict[str, Any]) -> None:
+        """Put the normal form of the value under its name, or report what is wrong with it."""
         try:
             normal = schema.convert(key.type, value)
         except Wrong as wrong:
@@ -97,17 +98,16 @@ class Reader:
             said = str(wrong) or f"expected {expected.value}, got {_kind_of(got)}"
             hint = f"such as {key.example}" if key.example and not str(wrong) else ""
             self.report.error((*where, *wrong.at), said, hint)
-            return False
+            return
         if not self._trusted and (fault := _fault(key, normal)):
             at, text, hint = fault
             self.report.error((*where, *at), text, hint)
-            return False
+            return
         if key.words and key.type is Type.WORDS and not self._trusted:
             for name, _ in normal:
                 if name not in key.words:
                     self.unknown(name, key.words, (*where, name))
         values[key.name] = normal
-        return True
 
 
 def _fault(key: Key, value: Any) -> tuple[KeyPath, str, str] | None:
