@@ -110,9 +110,7 @@ def run(verbose: bool = False) -> list[Trial]:  # noqa: FBT001, FBT002  the runn
         if cli in drawers():
             rows = list(_embedded(backend, corpus))
             wrong = [row for row in rows if not row.ok]
-            all_fine = Trial(
-                f"{cli}: {len(rows)} banners where they mean nothing", "quiet", "quiet", ok=True
-            )
+            all_fine = Trial(f"{cli}: {len(rows)} banners where they mean nothing", "quiet", "quiet", ok=True)
             results += rows if verbose else wrong or [all_fine]
     results += [_contract(*row) for row in CONTRACT]
     return results

@@ -21,20 +21,30 @@ Regions a pattern may name:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Sequence
 
 from fleet.backends.layout import Block, Kind, Layout, Parts
-from fleet.backends.markers import waiting_until
+from fleet.backends.lines import (
+    content_hash,
+    evidence,
+    first_words,
+    is_ours,
+    is_quoted,
+    is_said,
+    last_marker,
+    squeezed,
+    stilled,
+    waiting_until,
+)
+from fleet.backends.sources import Heading
 from fleet.core.model import Backend, Dialog, Pattern
-from fleet.core.seen import Marker, Reading, ScreenState
+from fleet.core.seen import Marker, Reading, ReportKind, ScreenState
 from fleet.times.moment import Wall
 from fleet.times.resets import parse_reset
 
 CONTRACT_LINES = 15  # where a contract-style limit or fatal text still counts as now
 FOOTER_LINES = 4  # where footer_ui backends show activity
 LAST_WORDS = 10  # lines of a dead program that may say why
-EVIDENCE = 200
 LINE = 4096  # characters of a line that are looked at: no CLI draws a longer one, but a program may print it
 
 # Who wins when several patterns match. A retry line also has a spinner; nothing final counts while working.
@@ -99,24 +109,9 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-Z\\^-~])"
     r"|[\x00-\x08\x0b-\x1f\x7f]"
 )
-_SPINNER = re.compile(r"[⠀-⣿▀-▟·✢✳✶✻✽●⏺○◦•◐◓◑◒⬝■▪□]+")
-_WORD = re.compile(r"[^\W_]")
-_STILL = b"0123456789 \t\n|/\\-*"
-_UNSTILL = dict.fromkeys(_STILL)
-_PROMPTS = ">❯›»"  # before the words of whoever types; also how mails and agents quote
-_QUOTES = (('"', '"'), ("`", "`"), ("“", "”"), ("«", "»"))
-_VALUES = (":", "=", "{", "[", ",")  # before a quotation mark that belongs to data
-WRAPPED = 12  # characters of a line from which it is told as a piece of a longer text
 _DEAD = re.compile(r"^Pane is dead(?: \((?P<how>[^,)]*))?")
 # A word is never given back (++): one of two hundred letters would be cut in four in every way there is.
 _SHELL = re.compile(r"^(?:[\w.@:~/+()\[\]-]++ ?){0,4}[$#%]$")
-# Below a marker only this may stand: rules and boxes, an empty prompt, a line of key hints.
-_CHROME = re.compile(
-    r"[\s─━═╭╮╰╯│┃╹▀▄▁▔|+_=-]*$|\s*(?:[│┃]\s*)?[\u276f\u203a>$](?:\s|$)|\s*[⏵?]"
-    r"|.*\b(?:shift\+tab|ctrl\+\w|esc) "
-)
-
-
 _Cut = Callable[[Parts, list[str]], list[str]]
 
 
@@ -180,27 +175,27 @@ def read(backend: Backend, screen: str, *, now: Wall, zone: str, ours: Sequence[
     while lines and not lines[-1]:
         lines.pop()
     if not profile.rules:
-        return _read_contract(profile, lines, now, zone, [text for text in map(_squeezed, ours) if text])
+        return _read_contract(profile, lines, now, zone, [text for text in map(squeezed, ours) if text])
     return _read_profile(profile, [line[:LINE].rstrip() for line in lines], now, zone)
 
 
 def _read_profile(profile: _Profile, lines: list[str], now: Wall, zone: str) -> Reading:
     if not lines:
-        return Reading(ScreenState.STARTING, "blank", content_hash=_still([]))
+        return Reading(ScreenState.STARTING, "blank", content_hash=content_hash([]))
     gone = _DEAD.match(lines[-1])
     if gone:
         return _ended(profile, lines, gone)
     if _SHELL.match(lines[-1]):
-        return Reading(ScreenState.SHELL, "shell", _evidence(lines[-1]), content_hash=_still(lines))
+        return Reading(ScreenState.SHELL, "shell", evidence(lines[-1]), content_hash=content_hash(lines))
     parts = profile.layout.cut(lines)
     state, pattern, line, until = _verdict(profile, parts, lines, now, zone)
     dialog = _dialog(profile, parts.dialog) if parts.dialog else None
     if dialog and not _beside(dialog, state, asked=line == parts.dialog):
-        state, pattern, line, until = ScreenState.ASKING, dialog.name, _first(parts.dialog), None
+        state, pattern, line, until = ScreenState.ASKING, dialog.name, first_words(parts.dialog), None
     return Reading(
         state=state,
         pattern=pattern,
-        line=_evidence(line),
+        line=evidence(line),
         until=until,
         dialog=dialog.name if dialog else "",
         key=dialog.key if dialog else "",
@@ -211,8 +206,8 @@ def _read_profile(profile: _Profile, lines: list[str], now: Wall, zone: str) -> 
         marker=_marker(parts, now),
         above=_above(parts, lines, line) if state in _BAD else "",
         spoken=state in _BAD and profile.spoken(pattern),
-        beside=() if state in _BAD else tuple(_evidence(block.text) for block in parts.notices),
-        content_hash=_still(line for b in parts.live if b.kind is not Kind.STATUS for line in b.lines),
+        beside=() if state in _BAD else tuple(evidence(block.text) for block in parts.notices),
+        content_hash=content_hash(line for b in parts.live if b.kind is not Kind.STATUS for line in b.lines),
     )
 
 
@@ -243,18 +238,29 @@ def _verdict(
     return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
 
 
-def judge_notice(backend: Backend, text: str, gutters: Sequence[str], *, now: Wall, zone: str) -> Reading:
-    """What the CLI's own words mean where there is no screen around them: in a hook or a transcript.
+# What a failed turn was, where the CLI's own words say so.
+_FAILURES = {
+    ScreenState.LIMITED: ReportKind.LIMIT_HIT,
+    ScreenState.AUTH: ReportKind.AUTH_FAILED,
+    ScreenState.CONTEXT: ReportKind.CONTEXT_FULL,
+}
 
-    `gutters` is what they would stand behind on a screen.
+
+def failure(
+    heading: Heading, words: str, gutters: Sequence[str], at: float
+) -> tuple[ReportKind, Wall | None]:
+    """Why a turn failed, by the CLI's own words in a hook or a transcript; and when a limit ends, if known.
+
+    `gutters` is what such words stand behind on its screen: the patterns of its notices judge them.
     """
     for gutter in gutters:
-        for rule in _profile(backend).rules:
-            line = gutter + " ".join(text.split())
+        line = gutter + " ".join(words.split())
+        for rule in _profile(heading.backend).rules:
             if rule.region == "notice" and rule.search(line) and not (rule.unless and rule.unless(line)):
-                until = parse_reset(line, now=now, zone=zone) if rule.state in _DATED else None
-                return Reading(rule.state, rule.name, _evidence(line[len(gutter) :]), until)
-    return Reading(ScreenState.UNKNOWN)
+                dated = rule.state in _DATED
+                until = parse_reset(line, now=Wall(at), zone=heading.zone) if dated else None
+                return _FAILURES.get(rule.state, ReportKind.TURN_FAILED), until
+    return ReportKind.TURN_FAILED, None
 
 
 def _opening(parts: Parts) -> list[str]:
@@ -304,72 +310,38 @@ def _read_contract(profile: _Profile, lines: list[str], now: Wall, zone: str, ou
     filled = [line for line in lines if line]
     tail = filled[-CONTRACT_LINES:]
     where = filled[-FOOTER_LINES:] if profile.backend.footer_ui else filled
-    active = profile.active and _last(profile.active, where)
-    at = len(filled) - len(tail)
-    fatal = _evident(profile.fatal, tail, ours)
-    limit = _evident(profile.limit, tail, ours)
-    found, state, pattern = (
-        (fatal, ScreenState.WEDGED, "fatal_re")
-        if fatal is not None
-        else (limit, ScreenState.LIMITED, "limit_re")
-    )
-    beside = tuple(_evidence(tail[n]) for n in (fatal, limit) if n is not None)
-    still = _still(filled)
+    active = next((line for line in reversed(where) if profile.active and profile.active.search(line)), "")
+    fatal, limit = _evident(profile.fatal, tail, ours), _evident(profile.limit, tail, ours)
+    marker, same = last_marker(tail, now), content_hash(filled)
+    found = limit if fatal is None else fatal
     if active or found is None:
         state, pattern = (ScreenState.WORKING, "active_re") if active else (ScreenState.IDLE, "")
-        marker = _last_marker(tail, now)
-        line = _evidence(active or "")
-        return Reading(state, pattern, line, marker=marker, beside=beside, content_hash=still)
+        beside = tuple(evidence(tail[n]) for n in (fatal, limit) if n is not None)
+        return Reading(state, pattern, evidence(active), marker=marker, beside=beside, content_hash=same)
+    state, pattern = (ScreenState.LIMITED, "limit_re") if fatal is None else (ScreenState.WEDGED, "fatal_re")
     # A banner may go on in the next line, and the time often stands there.
     words = " ".join(text.strip() for text in tail[found : found + 2])
+    at = len(filled) - len(tail) + found
     return Reading(
         state=state,
         pattern=pattern,
-        line=_evidence(tail[found]),
+        line=evidence(tail[found]),
         until=parse_reset(words, now=now, zone=zone) if state is ScreenState.LIMITED else None,
-        marker=_last_marker(tail, now),
-        above=_stilled(filled[max(0, at + found - ABOVE) : at + found]),
-        below=sum(_is_said(line, ours) for line in tail[found + 1 :]),
+        marker=marker,
+        above=stilled(filled[max(0, at - ABOVE) : at]),
+        below=sum(is_said(line, ours) for line in tail[found + 1 :]),
         spoken=True,
-        content_hash=still,
+        content_hash=same,
     )
 
 
 def _evident(expression: re.Pattern[str] | None, lines: list[str], ours: Sequence[str]) -> int | None:
-    """The lowest line that says so for itself: neither quoted, nor typed by us or by anybody else."""
+    """The lowest line that says so for itself: neither quoted nor typed."""
     for n in range(len(lines) - 1, -1, -1) if expression else ():
         found = expression.search(lines[n]) if expression else None
-        if found and not _is_quoted(lines[n], found.start()) and not _is_ours(lines[n], ours):
+        if found and not is_quoted(lines[n], found.start()) and not is_ours(lines[n], ours):
             return n
     return None
-
-
-def _is_quoted(line: str, at: int) -> bool:
-    """Does it stand behind a prompt, or in quotation marks that are no program's JSON?"""
-    if line.lstrip()[:1] in _PROMPTS:
-        return True
-    before = line[:at]
-    for opening, closing in _QUOTES:
-        start = before.rfind(opening)
-        even = before.count(opening) % 2 == 0 if opening == closing else before.rfind(closing) > start
-        if start >= 0 and not even and not before[:start].rstrip().endswith(_VALUES):
-            return True
-    return False
-
-
-def _is_said(line: str, ours: Sequence[str]) -> bool:
-    """Are these an agent's words: neither typed nor drawn?"""
-    return not _CHROME.match(line) and line.lstrip()[:1] not in _PROMPTS and not _is_ours(line, ours)
-
-
-def _is_ours(line: str, ours: Sequence[str]) -> bool:
-    """Is it a line of what we typed, whole or wrapped, with a prompt before it or without?"""
-    words = _squeezed(line)
-    return any(text in words or (len(words) >= WRAPPED and words in text) for text in ours)
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split()).lstrip(_PROMPTS)
 
 
 def _above(parts: Parts, lines: list[str], text: str) -> str:
@@ -377,7 +349,7 @@ def _above(parts: Parts, lines: list[str], text: str) -> str:
     first = next((b.lines[0] for b in reversed(parts.live) if b.text == text), text)
     filled = [line for line in lines if line]
     at = next((n for n in range(len(filled) - 1, -1, -1) if filled[n].startswith(first)), 0)
-    return _stilled(filled[max(0, at - ABOVE) : at])
+    return stilled(filled[max(0, at - ABOVE) : at])
 
 
 def ending(backend: Backend, words: str) -> Reading | None:
@@ -390,7 +362,7 @@ def ending(backend: Backend, words: str) -> Reading | None:
 
 
 def _line_at(text: str, at: int) -> str:
-    return _evidence(text[text.rfind("\n", 0, at) + 1 :].split("\n", maxsplit=1)[0])
+    return evidence(text[text.rfind("\n", 0, at) + 1 :].split("\n", maxsplit=1)[0])
 
 
 def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
@@ -400,8 +372,8 @@ def _ended(profile: _Profile, lines: list[str], gone: re.Match[str]) -> Reading:
         found = rule.search(words) if rule.region == "end" else None
         if found:
             line = _line_at(words, found.start())
-            return Reading(ScreenState.DEAD, rule.name, line, fix=rule.fix, content_hash=_still(lines))
-    return Reading(ScreenState.DEAD, "exited", _evidence(words or gone[0]), content_hash=_still(lines))
+            return Reading(ScreenState.DEAD, rule.name, line, fix=rule.fix, content_hash=content_hash(lines))
+    return Reading(ScreenState.DEAD, "exited", evidence(words or gone[0]), content_hash=content_hash(lines))
 
 
 def _last_words(lines: list[str]) -> list[str]:
@@ -418,36 +390,3 @@ def _dialog(profile: _Profile, text: str) -> Dialog:
 def _marker(parts: Parts, now: Wall) -> Marker | None:
     newest = parts.newest
     return waiting_until(newest.last, now) if newest and newest.kind in {Kind.SAID, Kind.OTHER} else None
-
-
-def _last_marker(tail: list[str], now: Wall) -> Marker | None:
-    for line in reversed(tail):
-        marker = waiting_until(line, now)
-        if marker or not _CHROME.match(line):
-            return marker
-    return None
-
-
-def _last(expression: re.Pattern[str], lines: list[str]) -> str:
-    return next((line for line in reversed(lines) if expression.search(line)), "")
-
-
-def _first(text: str) -> str:
-    """The first line with words in it."""
-    return next((line for line in text.split("\n") if _WORD.search(line)), "")
-
-
-def _still(lines: Iterable[str]) -> str:
-    """A hash that digits, clocks and spinners do not change: the same means nothing was written."""
-    text = "\n".join(line if line.isascii() else _SPINNER.sub("", line) for line in lines)
-    return blake2b(text.encode().translate(None, _STILL), digest_size=8).hexdigest()
-
-
-def _stilled(lines: Iterable[str]) -> str:
-    """The ends of some lines, without what changes by itself."""
-    return "\n".join(_SPINNER.sub("", line).translate(_UNSTILL)[-EVIDENCE:] for line in lines)
-
-
-def _evidence(text: str) -> str:
-    line = " ".join(text.split())[:EVIDENCE]
-    return line if line.isprintable() else "".join(c for c in line if c.isprintable())

@@ -19,21 +19,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any
 
 from fleet.backends import profiles
 from fleet.core.model import Backend
-from fleet.core.seen import Report, ReportKind, ScreenState
+from fleet.core.seen import Report
 
 WORDS = 500  # of a prompt or a message: enough to recognise it
 SCREEN = "screen"
-
-# A failed turn is one of these when the CLI's own words say so, and just a failure otherwise.
-KIND_OF_STATE = {
-    ScreenState.LIMITED: ReportKind.LIMIT_HIT,
-    ScreenState.AUTH: ReportKind.AUTH_FAILED,
-    ScreenState.CONTEXT: ReportKind.CONTEXT_FULL,
-}
 
 
 class Reach(StrEnum):
@@ -80,16 +73,14 @@ class Heading:
     zone: str = "UTC"  # the host's
 
 
-class Mailbox(Protocol):
-    """How a CLI's own server is given a message, and under which name it then keeps it."""
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """How the server of a CLI is given a message."""
 
-    USER: str  # goes with the password of the server
-
-    def name(self, message: str, at: float) -> str:
-        """The id under which the server keeps this message, first sent at that moment."""
-
-    def letter(self, server: str, conversation: str, identity: str, text: str) -> tuple[str, bytes, str]:
-        """Where to post it, what, and where it can be looked up."""
+    user: str  # goes with the password of the server
+    name: Callable[[str, float], str]  # the server's id for a message of ours, first sent at that moment
+    # Server, conversation, that id and the text: where to post it, what, and where it can be looked up.
+    letter: Callable[[str, str, str, str], tuple[str, bytes, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +93,22 @@ class Adapter:
     settings: Callable[[], Mapping[str, object]] | None = None
     notify: Callable[[str], list[str]] | None = None
     mailbox: Mailbox | None = None  # its server takes messages
+
+
+def spool(adapter: str, suffix: str) -> Callable[[Backend, Facts], tuple[Source, ...]]:
+    """The directory into which the CLI writes for us: files with that suffix."""
+    return lambda _backend, facts: (
+        (Source(adapter, Reach.SPOOL, facts.signals_dir, suffix),) if facts.signals_dir else ()
+    )
+
+
+def spoken(content: Any) -> str:
+    """The words of a content field: a string, or a list of blocks, of which those of a type of text count."""
+    if isinstance(content, str):
+        return content
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [block for block in blocks if str(block.get("type")).lower().endswith("text")]
+    return "\n".join(str(block.get("text", "")) for block in texts)
 
 
 @functools.cache

@@ -222,7 +222,7 @@ def server_key(world: World, house: House, session: str, run: Run, backend: Back
         with suppress(OSError):
             password = world.disk.read(house.path(f"key-{session}")).decode().strip()
     box = mailbox(backend)
-    return f"{box.USER}:{password}" if box and password else ""
+    return f"{box.user}:{password}" if box and password else ""
 
 
 def _new_lines(disk: Disk, ear: _Ear, path: str, faults: list[str]) -> list[tuple[float, bytes]]:

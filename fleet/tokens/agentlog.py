@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fleet import engine
-from fleet.backends.entries import Entry
-from fleet.backends.readers import Wanted, formats
+from fleet.backends.readers import Entry, Wanted, formats
 from fleet.text import render as columns
 from fleet.text import secret_values
 from fleet.times import when

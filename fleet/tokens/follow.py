@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from fleet.backends.entries import Entry
 from fleet.backends.ledger import Transcript
-from fleet.backends.readers import DocumentFormat, StoreFormat, Wanted, formats, lines_of, stores
+from fleet.backends.readers import DocumentFormat, Entry, StoreFormat, Wanted, formats, lines_of, stores
 from fleet.reading import Feed, Ident, Tail, ident_of
 from fleet.text import as_object
 from fleet.tokens.files import SHARED, Finder, describe, mentions, owner

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 
-from fleet.backends.entries import USAGE, Entry, Role
 from fleet.backends.ledger import Counts
+from fleet.backends.readers import USAGE, Entry, Role
 from fleet.text import for_display, redact
 from fleet.tokens.page import Facts, document, tiles
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fleet.backends.claude.files import slug
-from fleet.backends.opencode.letters import USER
+from fleet.backends.opencode.signals import USER
 from fleet.ports import Reply, Stranger
 from tests.sim.agents import Mood
 from tests.sim.declared import LOG_DIR, PROJECT_DIR

@@ -264,7 +264,8 @@ def test_what_codex_runs_after_a_turn_leaves_one_whole_file_in_the_spool(tmp_pat
         done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
         assert done.stdout == done.stderr == b""
     (kept,) = spool.iterdir()
-    assert kept.suffix == codex_signals.spool(CODEX, Facts("/x", 0.0, signals_dir=str(spool)))[0].suffix
+    (place,) = codex_signals.ADAPTERS["notify"].sources(CODEX, Facts("/x", 0.0, signals_dir=str(spool)))
+    assert kept.suffix == place.suffix
     facts = Facts("/x", 0.0, conversation=THREAD)
     (signal,) = codex_signals.from_notify(heading(CODEX, facts=facts), kept.read_bytes())
     assert signal.kind is ReportKind.TURN_ENDED

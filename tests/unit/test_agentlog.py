@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.backends.entries import Entry, Role
 from fleet.backends.ledger import Counts
-from fleet.backends.readers import Wanted
+from fleet.backends.readers import Entry, Role, Wanted
 from fleet.tokens import agentlog as cli
 from fleet.tokens.follow import CleanLogs, Follower
 from fleet.tokens.render import Manner, Renderer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.backends.markers import AHEAD, waiting_until
+from fleet.backends.lines import AHEAD, waiting_until
 
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC).timestamp()
 

@@ -79,8 +79,7 @@ ADAPTERS = {"diary": Adapter(diary, from_diary)}
     "usage.py": '''
 """What mimic keeps: a song a line."""
 
-from fleet.backends.entries import Entry, Role
-from fleet.backends.readers import LineFormat, UsageReader
+from fleet.backends.readers import Entry, LineFormat, Role, UsageReader
 from fleet.text import objects
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fleet.backends.opencode import letters
+from fleet.backends.opencode import signals as opencode
 from fleet.core.agent.receipts import receipts
 from fleet.core.agent.typing import typing
 from fleet.core.case import ProcView
@@ -249,7 +249,7 @@ def carried(mail: Mail, letter: Letter) -> Posted:
 
 
 def to(address: str, **more) -> Letter:
-    send, body, look = letters.letter(address, "ses_1", "msg_1", "two\nlines")
+    send, body, look = opencode.letter(address, "ses_1", "msg_1", "two\nlines")
     return replace(Letter("send-1", send, body, look, "opencode:sesame"), **more)
 
 
@@ -310,12 +310,12 @@ def test_only_this_machine_is_ever_spoken_to():
 
 
 def test_a_name_follows_from_the_message_alone_and_sorts_by_its_time():
-    one = letters.name("send-1", 1794824801.049)
-    assert one == letters.name("send-1", 1794824801.049)
+    one = opencode.message_id("send-1", 1794824801.049)
+    assert one == opencode.message_id("send-1", 1794824801.049)
     assert one.startswith("msg_1e3e50b19001")  # as opencode itself names what came at that moment
     assert len(one) == len("msg_1e3e50b19001oZ9JIdwgCxtotJ")
-    assert one != letters.name("send-2", 1794824801.049)
-    assert one < letters.name("send-0", 1794824801.051)
+    assert one != opencode.message_id("send-2", 1794824801.049)
+    assert one < opencode.message_id("send-0", 1794824801.051)
 
 
 # --- the act ------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_the_act_writes_to_the_run_that_was_meant_with_that_runs_password():
     (letter,) = office.sent
     assert (letter.key, letter.again) == ("opencode:sesame", False)
     assert json.loads(letter.body)["parts"] == [{"type": "text", "text": message().text}]
-    assert letters.name("send-1", sent.at_wall) in letter.look
+    assert opencode.message_id("send-1", sent.at_wall) in letter.look
     Performer(office, office, office, office).act(POST, replace(sent, enters=2))
     assert office.sent[1].again
     office.record = replace(office.record, server="")  # an address from agents.toml

@@ -12,10 +12,10 @@ import pytest
 from fleet.backends.claude import usage as claude
 from fleet.backends.claude.files import slug
 from fleet.backends.codex import usage as codex
-from fleet.backends.entries import Role
 from fleet.backends.ledger import Counts, Ledger
 from fleet.backends.opencode import usage as opencode
 from fleet.backends.opencode.usage import EXPORT
+from fleet.backends.readers import Role
 from fleet.reading import Tail, ident_of
 from fleet.tokens.files import describe, sniff
 from fleet.tokens.follow import file_entries

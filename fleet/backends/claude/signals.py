@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.backends.claude import files
-from fleet.backends.screen_reader import judge_notice
-from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
+from fleet.backends.screen_reader import failure
+from fleet.backends.sources import WORDS, Adapter, Facts, Heading, Reach, Source, spoken, spool
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 from fleet.text import as_object, objects
 from fleet.times.iso import instant
-from fleet.times.moment import Wall
 
 # Must print nothing: what a prompt hook prints is put into the conversation.
 HOOK = (
@@ -54,11 +53,6 @@ def hook_settings() -> Mapping[str, object]:
 # --- where to look ----------------------------------------------------------------------------------------
 
 
-def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
-    """The directory into which hooks write."""
-    return (Source("hooks", Reach.SPOOL, facts.signals_dir, ".json"),) if facts.signals_dir else ()
-
-
 def registry(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     """One file for each process that may be the agent."""
     base = f"{files.home(facts.env)}/sessions"
@@ -79,9 +73,8 @@ def transcript(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
 def from_hook(heading: Heading, data: bytes) -> list[Report]:
     """One hook's input. It carries no time: the file's own is taken."""
     event = as_object(data)
-    text = str(event.get("prompt") or event.get("last_assistant_message") or event.get("message") or "")[
-        :WORDS
-    ]
+    text = str(event.get("prompt") or event.get("last_assistant_message") or event.get("message") or "")
+    text = text[:WORDS]
     session = str(event.get("session_id") or "")
 
     def signal(kind: ReportKind, words: str = "", until: float | None = None) -> Report:
@@ -142,18 +135,14 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
         words = str(record.get("content") or "")
         return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, session, text=words[:WORDS])]
     if record.get("type") == "user" and not record.get("isMeta"):
-        words = _words(message.get("content"))
-        return (
-            [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, session, text=words[:WORDS])]
-            if words
-            else []
-        )
+        words = spoken(message.get("content"))[:WORDS]
+        return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, session, text=words)] if words else []
     if record.get("type") == "system" and record.get("subtype") == "turn_duration":
         return [Report(ReportKind.TURN_ENDED, at, Witness.TRANSCRIPT, session)]
     if record.get("type") != "assistant":
         return []
     if record.get("isApiErrorMessage"):
-        words = _words(message.get("content"))
+        words = spoken(message.get("content"))
         kind, until = _failure(heading, str(record.get("error") or ""), words, at)
         quota = record.get("quotaLimits") or {}
         exact = kind is ReportKind.LIMIT_HIT and isinstance(quota.get("resetsAt"), int | float)
@@ -167,23 +156,13 @@ def _from_record(heading: Heading, record: Mapping[str, Any], at: float, session
 
 
 def _failure(heading: Heading, error: str, words: str, at: float) -> tuple[ReportKind, float | None]:
-    """A usage limit, a refusal, a full context, or just an API error: the words decide, the code helps."""
-    reading = judge_notice(heading.backend, words, _GUTTERS, now=Wall(at), zone=heading.zone)
-    kind = KIND_OF_STATE.get(reading.state) or _KIND_OF_ERROR.get(error, ReportKind.TURN_FAILED)
-    return kind, reading.until
-
-
-def _words(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(
-        str(b.get("text", "")) for b in blocks if isinstance(b, dict) and b.get("type") == "text"
-    )
+    """The words decide; the CLI's code of the error helps where they say nothing."""
+    kind, until = failure(heading, words, _GUTTERS, at)
+    return _KIND_OF_ERROR.get(error, kind) if kind is ReportKind.TURN_FAILED else kind, until
 
 
 ADAPTERS = {
-    "hooks": Adapter(spool, from_hook, settings=hook_settings),
+    "hooks": Adapter(spool("hooks", ".json"), from_hook, settings=hook_settings),
     "registry": Adapter(registry, from_registry),
     "transcript": Adapter(transcript, from_transcript),
 }

@@ -17,10 +17,21 @@ from typing import Any
 from zlib import crc32
 
 from fleet.backends.claude import files
-from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
-from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import ABSURD, UNKNOWN, Counts, Four, Ledger, number
-from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
+from fleet.backends.readers import (
+    Counter,
+    Directories,
+    Entry,
+    LineFormat,
+    Role,
+    UsageReader,
+    Wanted,
+    clock,
+    content_text,
+    day_of,
+    told_call,
+)
+from fleet.backends.readers import text_of as _text
 from fleet.reading import Feed, Ident
 from fleet.text import as_object
 

@@ -15,14 +15,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fleet.backends.codex.usage import homes
-from fleet.backends.screen_reader import judge_notice
-from fleet.backends.sources import KIND_OF_STATE, WORDS, Adapter, Facts, Heading, Reach, Source
+from fleet.backends.screen_reader import failure
+from fleet.backends.sources import WORDS, Adapter, Facts, Heading, Reach, Source, spoken, spool
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 from fleet.text import as_object, objects
 from fleet.times.iso import instant
-from fleet.times.moment import Wall
 
 # Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
 NOTIFY = (
@@ -45,11 +44,6 @@ def rollout(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
     (home,) = homes(facts.env)
     base = f"{home}/sessions"
     return tuple(Source("rollout", Reach.SEARCH, f"{base}/{d:%Y/%m/%d}", suffix) for d in days)
-
-
-def spool(_backend: Backend, facts: Facts) -> tuple[Source, ...]:
-    """The directory into which a notify program of ours writes."""
-    return (Source("notify", Reach.SPOOL, facts.signals_dir, ".notify"),) if facts.signals_dir else ()
 
 
 def notify(signals_dir: str) -> list[str]:
@@ -113,17 +107,17 @@ def _from_event(heading: Heading, event: Mapping[str, Any], at: float, resets: f
             words = str(event.get("message") or "")
             return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, text=words[:WORDS])]
         case "item_completed" if (item := event.get("item") or {}).get("type") == "UserMessage":
-            words = "\n".join(str(part.get("text", "")) for part in item.get("content") or [])
+            words = spoken(item.get("content"))
             return [Report(ReportKind.PROMPT_TAKEN, at, Witness.TRANSCRIPT, text=words[:WORDS])]
     return []
 
 
 def _failure(heading: Heading, words: str, at: float, resets: float | None) -> Report:
-    reading = judge_notice(heading.backend, words, _GUTTERS, now=Wall(at), zone=heading.zone)
-    kind = KIND_OF_STATE.get(reading.state, ReportKind.TURN_FAILED)
-    until = (resets or reading.until) if kind is ReportKind.LIMIT_HIT else None
-    exact = kind is ReportKind.LIMIT_HIT and resets is not None
-    return Report(kind, at, Witness.TRANSCRIPT, until=until, text=words[:WORDS], exact=exact)
+    kind, until = failure(heading, words, _GUTTERS, at)
+    if kind is not ReportKind.LIMIT_HIT:
+        return Report(kind, at, Witness.TRANSCRIPT, text=words[:WORDS])
+    ends, exact = resets or until, resets is not None
+    return Report(kind, at, Witness.TRANSCRIPT, until=ends, text=words[:WORDS], exact=exact)
 
 
 def _resets(event: Mapping[str, Any]) -> float | None:
@@ -163,5 +157,5 @@ def _events(data: bytes) -> Iterator[tuple[str, Mapping[str, Any], float]]:
 
 ADAPTERS = {
     "rollout": Adapter(rollout, from_rollout, claims=claims),
-    "notify": Adapter(spool, from_notify, notify=notify),
+    "notify": Adapter(spool("notify", ".notify"), from_notify, notify=notify),
 }

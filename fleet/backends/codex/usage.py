@@ -18,10 +18,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleet import reading
-from fleet.backends.entries import USAGE, Entry, Role, clock, content_text, day_of, told_call
-from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, number
-from fleet.backends.readers import Counter, Directories, LineFormat, UsageReader, Wanted
+from fleet.backends.readers import (
+    USAGE,
+    Counter,
+    Directories,
+    Entry,
+    LineFormat,
+    Role,
+    UsageReader,
+    Wanted,
+    clock,
+    content_text,
+    day_of,
+    object_of,
+    told_call,
+)
+from fleet.backends.readers import text_of as _text
 from fleet.reading import Feed, Ident
 from fleet.text import as_object
 
@@ -41,11 +54,7 @@ def homes(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _payload(line: dict[str, Any]) -> dict[str, Any]:
-    return _dict(line.get("payload"))
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return object_of(line.get("payload"))
 
 
 def split(usage: dict[str, Any]) -> Four:
@@ -59,7 +68,7 @@ def split(usage: dict[str, Any]) -> Four:
 def _total(line: dict[str, Any]) -> Four | None:
     """The running total a line tells."""
     payload = _payload(line)
-    usage = _dict(payload.get("info")).get("total_token_usage")
+    usage = object_of(payload.get("info")).get("total_token_usage")
     return split(usage) if payload.get("type") == "token_count" and isinstance(usage, dict) else None
 
 
@@ -67,7 +76,7 @@ def _parent(meta: dict[str, Any]) -> str:
     """The thread this one was copied from, by a person or for a sub-agent."""
     spawned: Any = meta
     for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
-        spawned = _dict(spawned).get(key)
+        spawned = object_of(spawned).get(key)
     return _text(meta.get("forked_from_id")) or _text(spawned)
 
 
@@ -135,8 +144,8 @@ class Thread:
         if self.copied and self.copied.pop(0) == total:
             return
         self.copied.clear()
-        info = _dict(_payload(line).get("info"))
-        if self.inherits and any(last := split(_dict(info.get("last_token_usage")))):
+        info = object_of(_payload(line).get("info"))
+        if self.inherits and any(last := split(object_of(info.get("last_token_usage")))):
             a, b, c, d = last
         self.inherits = False
         self.model = _text(info.get("model")) or self.model
@@ -148,7 +157,7 @@ class Thread:
     def _ask(self, line: dict[str, Any], payload: dict[str, Any]) -> None:
         """One response's usage. Mostly a total follows; if not, it counts where it compacted the thread."""
         ident = self.newest = _text(payload.get("response_id"))
-        usage, whole = split(_dict(payload.get("usage"))), payload.get("thread_token_usage")
+        usage, whole = split(object_of(payload.get("usage"))), payload.get("thread_token_usage")
         after = split(whole) if isinstance(whole, dict) else None
         if ident and any(usage) and after != self.total:
             self.asked[ident] = usage, after, day_of(line.get("timestamp"))
@@ -234,14 +243,10 @@ def entries(line: dict[str, Any]) -> Iterator[Entry]:
         else:
             yield Entry(at, Role.SYSTEM, f"turn took {number(payload.get('duration_ms')) / 1000:.1f}s")
     elif kind == "event_msg" and what == "token_count":
-        info = payload.get("info")
-        usage = info.get("last_token_usage") if isinstance(info, dict) else None
-        if isinstance(usage, dict):
-            counts = Counts(*split(usage))
-            total = (
-                json.dumps(info.get("total_token_usage"), sort_keys=True) if isinstance(info, dict) else ""
-            )
-            yield Entry(at, Role.SYSTEM, USAGE, counts=counts, message=f"usage {total}")
+        info = object_of(payload.get("info"))
+        if isinstance(usage := info.get("last_token_usage"), dict):
+            total = json.dumps(info.get("total_token_usage"), sort_keys=True)
+            yield Entry(at, Role.SYSTEM, USAGE, counts=Counts(*split(usage)), message=f"usage {total}")
     elif kind == "event_msg" and what in _TROUBLES and _text(payload.get("message")):
         yield Entry(at, Role.ERROR, _text(payload.get("message")), failed=True)
     elif kind == "event_msg" and what == "turn_aborted":

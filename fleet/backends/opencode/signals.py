@@ -2,21 +2,29 @@
 
 Three small pages are read: who is busy or retrying, which permissions and questions are open, and, once the
 conversation is known, its newest message, which has the error of a failed turn and the receipt of a prompt.
+
+The server takes messages, too. The id of a message is ours to choose. It follows from the message alone, so
+the same message always has the same one, and it begins like opencode's own with the time, because messages
+are put in the order of their ids.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
-from fleet.backends.opencode import letters
-from fleet.backends.sources import WORDS, Adapter, Facts, Heading, Reach, Source
+from fleet.backends.sources import WORDS, Adapter, Facts, Heading, Mailbox, Reach, Source, spoken
 from fleet.core.model import Backend
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 
 _REFUSED = {401, 403}
+USER = "opencode"  # goes with the password of its server
+_TICKS = 4096  # of opencode's clock, a millisecond
+_BITS = 48
+_REST = 7  # bytes: fourteen characters
 
 
 def pages(backend: Backend, facts: Facts) -> tuple[Source, ...]:
@@ -86,10 +94,7 @@ def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Report]:
     times = info.get("time") or {}
     at = float(times.get("completed") or times.get("created") or 0) / 1000
     if info.get("role") == "user":
-        words = "\n".join(
-            str(p.get("text", "")) for p in parts if isinstance(p, dict) and p.get("type") == "text"
-        )
-        return [Report(ReportKind.PROMPT_TAKEN, at, Witness.SERVER, session, text=words[:WORDS])]
+        return [Report(ReportKind.PROMPT_TAKEN, at, Witness.SERVER, session, text=spoken(parts)[:WORDS])]
     said = []
     if info.get("modelID"):
         said.append(Report(ReportKind.MODEL, at, Witness.SERVER, session, text=str(info["modelID"])))
@@ -111,4 +116,17 @@ def _message(info: Mapping[str, Any], parts: list[Any]) -> list[Report]:
     return said
 
 
-ADAPTERS = {"server": Adapter(pages, from_page, mailbox=letters)}
+def message_id(message: str, at: float) -> str:
+    """The id under which the server keeps this message, first sent at that moment."""
+    ticks = (round(at * 1000) * _TICKS + 1) % (1 << _BITS)
+    return f"msg_{ticks:012x}{blake2b(message.encode(), digest_size=_REST).hexdigest()}"
+
+
+def letter(server: str, conversation: str, identity: str, text: str) -> tuple[str, bytes, str]:
+    """Where to post it, what, and where it can be looked up."""
+    base = f"{server.rstrip('/')}/session/{conversation}"
+    body = {"messageID": identity, "parts": [{"type": "text", "text": text}]}
+    return f"{base}/prompt_async", json.dumps(body).encode(), f"{base}/message/{identity}"
+
+
+ADAPTERS = {"server": Adapter(pages, from_page, mailbox=Mailbox(USER, message_id, letter))}

@@ -18,11 +18,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fleet import reading
-from fleet.backends.entries import Entry, Role, clock, content_text, day_of, told_call
-from fleet.backends.entries import text_of as _text
 from fleet.backends.ledger import UNKNOWN, Counts, Four, Ledger, Transcript, number
-from fleet.backends.readers import DocumentFormat, StoreFormat, UsageReader
-from fleet.text import as_object
+from fleet.backends.readers import (
+    DocumentFormat,
+    Entry,
+    Role,
+    StoreFormat,
+    UsageReader,
+    clock,
+    content_text,
+    day_of,
+    object_of,
+    told_call,
+)
+from fleet.backends.readers import text_of as _text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,19 +72,13 @@ def split(tokens: Any) -> Four:
     """Our four from a message's tokens."""
     if not isinstance(tokens, dict):
         return (0, 0, 0, 0)
-    cache = _object(tokens.get("cache"))
+    cache = object_of(tokens.get("cache"))
     given, output = number(tokens.get("input")), number(tokens.get("output"))
     write, read = number(cache.get("write")), number(cache.get("read"))
     reasoning, total = number(tokens.get("reasoning")), number(tokens.get("total"))
     if given + output + write + read != total:  # else some provider told reasoning as part of its output
         output += reasoning
     return (given, output, write, read)
-
-
-def _object(raw: Any) -> dict[str, Any]:
-    if isinstance(raw, str | bytes):
-        return as_object(raw)
-    return raw if isinstance(raw, dict) else {}
 
 
 def _time(info: dict[str, Any], key: str = "created") -> float | None:
@@ -88,14 +91,14 @@ def count_message(ledger: Ledger, source: int, ident: str, info: dict[str, Any])
     counts = split(info.get("tokens"))
     if info.get("role", "assistant") != "assistant" or not any(counts):
         return
-    day = day_of(_object(info.get("time")).get("created"))
+    day = day_of(object_of(info.get("time")).get("created"))
     ledger.sources[source].records += 1
     ledger.add(source, f"opencode\x00{ident}", "", counts, _model(info) or UNKNOWN, day)
 
 
 def _model(info: dict[str, Any]) -> str:
     """The model's name, wherever that version keeps it."""
-    model = _object(info.get("model"))
+    model = object_of(info.get("model"))
     return _text(info.get("modelID")) or _text(model.get("modelID")) or _text(model.get("id"))
 
 
@@ -152,7 +155,7 @@ class Database:
             source = self.sources.get(session)
             if source is None:  # its session is gone; what it used is not
                 source = self._source(session, session)
-            count_message(self.ledger, source, ident, {**({"role": kind} if kind else {}), **_object(data)})
+            count_message(self.ledger, source, ident, {**({"role": kind} if kind else {}), **object_of(data)})
         self.newest[table] = newest
 
 
@@ -184,7 +187,7 @@ def stored_entries(path: str, session: str = "") -> Iterator[Entry]:
     try:
         with closing(connect(path)) as connection:
             for ident, info, part in connection.execute(query, (session,)):
-                yield from part_entries({"id": ident, **_object(info)}, _object(part))
+                yield from part_entries({"id": ident, **object_of(info)}, object_of(part))
     except sqlite3.Error as fault:
         raise ValueError(f"cannot be read as opencode's database: {fault}") from None
 
@@ -217,7 +220,7 @@ class Part:
     @property
     def finished(self) -> bool:
         if self.data.get("type") == "tool":
-            return _object(self.data.get("state")).get("status") in ("completed", "error")
+            return object_of(self.data.get("state")).get("status") in ("completed", "error")
         if self.info.get("role") == "assistant" and self.data.get("type") in ("text", "reasoning"):
             return _time(self.data, "end") is not None
         return True
@@ -231,25 +234,25 @@ def parts_since(connection: sqlite3.Connection, updated: int) -> Iterator[Part]:
         " where p.time_updated >= ? order by m.time_created, m.id, p.id"
     )
     for ident, session, directory, changed, message, info, data in connection.execute(query, (updated,)):
-        told = {"id": message, **_object(info)}
-        yield Part(ident, session, _text(directory), number(changed), told, _object(data))
+        told = {"id": message, **object_of(info)}
+        yield Part(ident, session, _text(directory), number(changed), told, object_of(data))
 
 
 def exported_entries(document: dict[str, Any]) -> Iterator[Entry]:
     """The readable events of what `opencode export` printed."""
     for message in document.get("messages") or ():
-        info = _object(message.get("info")) if isinstance(message, dict) else {}
+        info = object_of(message.get("info")) if isinstance(message, dict) else {}
         for part in (message.get("parts") or ()) if info else ():
-            yield from part_entries(info, _object(part))
+            yield from part_entries(info, object_of(part))
 
 
 def count_export(ledger: Ledger, path: str, document: dict[str, Any]) -> None:
     """Pour an exported session into the ledger."""
-    info = _object(document.get("info"))
+    info = object_of(document.get("info"))
     session = _text(info.get("id"))
     source = ledger.source(Transcript(path, KIND, session, _text(info.get("directory"))))
     for index, message in enumerate(document.get("messages") or ()):
-        told = _object(message.get("info")) if isinstance(message, dict) else {}
+        told = object_of(message.get("info")) if isinstance(message, dict) else {}
         count_message(ledger, source, _text(told.get("id")) or f"{path}:{index}", told)
 
 
@@ -261,7 +264,7 @@ def count_file(ledger: Ledger, path: str, info: dict[str, Any]) -> None:
 
 def part_entries(info: dict[str, Any], part: dict[str, Any]) -> Iterator[Entry]:
     """The readable events of one part of a message."""
-    kind, state = part.get("type"), _object(part.get("state"))
+    kind, state = part.get("type"), object_of(part.get("state"))
     speaker = Role.USER if info.get("role") == "user" else Role.ASSISTANT
     at = _time(part, "start") or _time(state, "start") or _time(info)
     counts = Counts(*split(info.get("tokens"))) if speaker is Role.ASSISTANT else None
