@@ -43,7 +43,7 @@ def fleet_of(size: int) -> Iterator[tuple[TmuxServer, list[PaneRef]]]:
         os.makedirs(state)
         with open(os.path.join(state, "fill.sh"), "w", encoding="ascii") as file:
             file.write(SCREEN)
-        server = TmuxServer(name, state, PROJECT, home, timeout=300.0)
+        server = TmuxServer(name, PROJECT, home, timeout=300.0)
         conf = server._conf()  # noqa: SLF001 - the server the product would found, without its sessions
         subprocess.run([*server.argv, *conf, "start-server"], check=True, env=server.environment, cwd=state)
         try:

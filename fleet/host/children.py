@@ -1,8 +1,8 @@
-"""Children that take their time: gates, fetches, clones. Nobody waits for them.
+"""Children that take their time: gates, fetches, clones. No caller waits for them.
 
 A child is the leader of its own session, so that it has no terminal to ask questions on and its whole
-group can be ended together: at its time limit, when nobody wants its answer any more, and whatever it
-left running when it ends. Its output goes to a file, never through a pipe that somebody must drain. The
+group can be ended together: at its time limit, when its answer is not wanted any more, and whatever it
+left running when it ends. Its output goes to a file, never through a pipe that must be drained. The
 caller watches `pids` to wake when one ends, and asks `due` when to look at the bounds.
 
 A supervisor that was killed leaves its recorded children behind; the next one ends them first.
@@ -91,7 +91,7 @@ class Jobs(Generic[Key]):
         return frozenset(self._children)
 
     def pids(self) -> tuple[int, ...]:
-        """Whose end is worth a wake-up."""
+        """Those at work: the end of one is worth a wake-up."""
         return tuple(c.process.pid for c in self._all())
 
     def due(self) -> float | None:

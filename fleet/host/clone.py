@@ -3,7 +3,7 @@
 A clone is made under another name and renamed when it is whole, so a directory that is there is a
 directory that works, and one that was there before is left exactly as it is. Where git would refuse a
 push into the source (a branch is checked out there, or it is a plain directory and no repository), a bare
-repository is founded from it under `log_dir`, and everybody who names that directory clones the same one:
+repository is founded from it under `log_dir`, and every agent that names that directory clones the same one:
 this is how agents share work without a server.
 
 Runs as a child (`python -P clone.py SOURCE TARGET REPOSITORIES`), because a remote may take minutes.
@@ -109,7 +109,7 @@ def found(directory: str, repositories: str) -> str:
 
 
 def _from_files(directory: str, bare: str, log_dir: str) -> None:
-    """All files but our own: state and logs are nobody's work."""
+    """All files but our own: state and logs are not part of the work."""
     _git("init", "--quiet", "--bare", "--initial-branch=main", bare)
     ours = os.path.relpath(log_dir, directory)
     if not ours.startswith(".."):
@@ -148,7 +148,7 @@ def _git(*words: str) -> str:
 
 
 def _clear(directory: str, prefix: str) -> None:
-    """Half-made ones whose maker was killed; we hold the lock, so nobody is at work on them."""
+    """Half-made ones whose maker was killed; we hold the lock, so no process is at work on them."""
     for name in os.listdir(directory):
         if name.startswith(prefix):
             shutil.rmtree(os.path.join(directory, name), ignore_errors=True)

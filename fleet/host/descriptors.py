@@ -79,7 +79,7 @@ def restore() -> str:
 
 
 def _set(pid: int, soft: int, hard: int) -> None:
-    """What the system refuses stays as it is: who needs more compares, and says so."""
+    """What the system refuses stays as it is: the caller compares with what it needs, and says so."""
     infinite = resource.RLIM_INFINITY
     both = (infinite if soft >= UNLIMITED else soft, infinite if hard >= UNLIMITED else hard)
     with suppress(OSError, ValueError):

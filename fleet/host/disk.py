@@ -25,18 +25,14 @@ TEMP_SUFFIX = ".tmp"
 _QUIET = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # no link, no leak to children, no waiting for a reader
 
 
-def _refuse(number: int, why: str, path: str) -> OSError:
-    return OSError(number, why, path)
-
-
 def _check_kind(info: os.stat_result, path: str) -> None:
     """Only an ordinary file with one name may stand where we read or write."""
     if stat.S_ISLNK(info.st_mode):
-        raise _refuse(errno.ELOOP, "is a symbolic link, expected a regular file", path)
+        raise OSError(errno.ELOOP, "is a symbolic link, expected a regular file", path)
     if not stat.S_ISREG(info.st_mode):
-        raise _refuse(errno.EINVAL, "is not a regular file", path)
+        raise OSError(errno.EINVAL, "is not a regular file", path)
     if info.st_nlink > 1:
-        raise _refuse(errno.EMLINK, "has more than one name (hard link)", path)
+        raise OSError(errno.EMLINK, "has more than one name (hard link)", path)
 
 
 def _open(path: str, flags: int, mode: int = FILE_MODE, dir_fd: int | None = None) -> int:
@@ -93,7 +89,7 @@ class RealDisk:
         finally:
             os.close(fd)
         if not left:
-            raise _refuse(errno.EFBIG, f"is larger than {cap} bytes", path)
+            raise OSError(errno.EFBIG, f"is larger than {cap} bytes", path)
         return b"".join(parts)
 
     def tail(self, path: str, offset: int, cap: int) -> tuple[FileStat, bytes]:
@@ -188,7 +184,7 @@ class RealDisk:
             os.mkdir(path, DIR_MODE)
         info = os.lstat(path)
         if stat.S_ISLNK(info.st_mode) or not stat.S_ISDIR(info.st_mode):
-            raise _refuse(errno.ENOTDIR, "is not a directory", path)
+            raise OSError(errno.ENOTDIR, "is not a directory", path)
         shared = info.st_mode & stat.S_ISVTX
         if info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) != DIR_MODE and not shared:
             os.chmod(path, DIR_MODE)

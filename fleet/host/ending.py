@@ -1,4 +1,4 @@
-"""End whole runs and wait for it: ask everybody, force who stays, then look again for who was being born."""
+"""End whole runs and wait for it: ask every process, force those that stay, then look again for new ones."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fleet.core.seen import Proc
 from fleet.ports import Clock, Processes, Target
 
 SETTLE_S = 0.05
-_LOOKS = 2  # sweeps in a row that must find nobody: the second sees what was forking during the first
+_LOOKS = 2  # sweeps in a row that must find none: the second sees what was forking during the first
 _KILLS = 40
 
 
 def stop_all(table: Processes, clock: Clock, targets: Sequence[Target], *, grace: float) -> tuple[Proc, ...]:
-    """End these runs together and return who is left: what survived, and what is not ours to end.
+    """End these runs together and return what is left: what survived, and what is not ours to end.
 
-    Everybody is asked at once and has `grace` in all; newcomers are asked as they appear. It blocks:
-    for verbs only.
+    All are asked at once and have `grace` seconds together; new processes are asked as they appear. It
+    blocks: for verbs only.
     """
     deadline = clock.mono() + grace
     others = table.beyond(targets)

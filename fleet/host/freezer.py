@@ -24,9 +24,9 @@ from fleet.core.seen import Proc
 from fleet.host import procfs
 
 PREFIX = "ao-frozen-"
-LOOKS = 40  # at the table, until nobody new turns up
+LOOKS = 40  # at the table, until no new process turns up
 PAUSE_S = 0.05
-HELD_LOOKS = 4  # in a row that find everybody stopped: a parent that continues its child does so at once
+HELD_LOOKS = 4  # in a row that find all of them stopped: a parent that continues its child does so at once
 
 Find = Callable[[], Sequence[Proc]]
 Send = Callable[[Iterable[Proc], int], object]
@@ -51,7 +51,7 @@ class Tree:
 
 
 def freeze(name: str, find: Find, send: Send, sleep: Sleep) -> str:
-    """Hold everybody that `find` finds, newcomers too: "" or why they run on."""
+    """Hold all that `find` finds, new processes too: "" or why they run on."""
     procs = find()
     if not procs:
         return "no process of it was found"
@@ -65,13 +65,13 @@ def freeze(name: str, find: Find, send: Send, sleep: Sleep) -> str:
 
 
 def thaw(pids: Iterable[int]) -> None:
-    """Let go whoever of these sits in a frozen group of ours; its group is taken away."""
+    """Let go those of these that are in a frozen group of ours; the group is removed."""
     mounted = trees()
     groups = {group for pid in pids for tree in mounted if _is_ours(group := tree.group_of(pid))}
     for group in groups:
         with suppress(OSError):
             _write(group, "cgroup.freeze", "0")
-        for _ in range(LOOKS):  # somebody may fork on the way out
+        for _ in range(LOOKS):  # one may fork on the way out
             for pid in _inside(group):
                 with suppress(OSError):
                     _write(os.path.dirname(group), "cgroup.procs", str(pid))
@@ -102,7 +102,7 @@ def _freeze_in(tree: Tree, name: str, find: Find, sleep: Sleep) -> str:
         os.makedirs(group, exist_ok=True)
         _gather(tree, group, find)
         _write(group, "cgroup.freeze", "1")
-        _gather(tree, group, find)  # who was forked meanwhile; in a frozen group a newcomer freezes too
+        _gather(tree, group, find)  # what was forked meanwhile; in a frozen group a new process freezes too
         for _ in range(LOOKS):
             if "frozen 1" in _read(group, "cgroup.events").split("\n"):
                 return ""
@@ -113,7 +113,7 @@ def _freeze_in(tree: Tree, name: str, find: Find, sleep: Sleep) -> str:
 
 
 def _gather(tree: Tree, group: str, find: Find) -> None:
-    """Move everybody in, until a look finds nobody outside."""
+    """Move all of them in, until a look finds none outside."""
     for _ in range(LOOKS):
         outside = [p for p in find() if tree.group_of(p.pid) not in {group, ""}]
         if not outside:
@@ -124,7 +124,7 @@ def _gather(tree: Tree, group: str, find: Find) -> None:
 
 
 def _stop(find: Find, send: Send, sleep: Sleep, why: str) -> str:
-    """By signals. Whoever is continued by its parent cannot be held: then nobody is."""
+    """By signals. If one is continued by its parent, it cannot be held: then none is."""
     held = 0
     for _ in range(LOOKS // 2):
         running = [p for p in find() if not _stopped(p.pid)]

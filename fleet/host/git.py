@@ -2,7 +2,7 @@
 
 Whether a ref moved is one or two small files; only when it did is git itself asked, as a child with a
 time limit. Where refs are not files (reftable), one file tells that some ref moved, and git is asked which
-(`Ask`); whoever looks without waiting gets the last answer meanwhile, or NotYet. Every call switches hooks,
+(`Ask`); a look that does not wait gets the last answer meanwhile, or NotYet. Every call switches hooks,
 the file-system monitor, signature programs, prompts and optional locks off. What git prints is parsed as
 data: hashes are checked, subjects are only matched.
 """
@@ -29,7 +29,7 @@ LOG_TIMEOUT_S = 60.0
 COMMITS_CAP = 200_000
 REFS_CAP = 64 << 20
 CHANGED_FILE_CAP = 256 << 10  # changed files up to this size are read ...
-CHANGED_CAP = 4 << 20  # ... and not more than this of them at a look; others are known by their dates
+CHANGED_CAP = 4 << 20  # ... and not more than this of them per look; others are known by their dates
 
 SAFE = (
     "core.hooksPath=/dev/null",
@@ -266,7 +266,7 @@ class Refs:
         repo = os.path.realpath(repo)
         found = self.find(repo)
         if found is None:
-            return GitView() if self._is(repo, stat.S_ISDIR) else None
+            return GitView() if self._is_dir(repo) else None
         config = self._text(f"{found.common}/config", 1 << 20)
         remote = bool(_REMOTE.search(config))
         if self._in_table(found, config):
@@ -287,14 +287,14 @@ class Refs:
     def find(self, repo: str) -> GitDir | None:
         """The git directory that `git -C repo` would use."""
         path = repo
-        while self._is(repo, stat.S_ISDIR):
+        while self._is_dir(repo):
             dot = f"{path.rstrip('/')}/.git"
-            if self._is(dot, stat.S_ISDIR):
+            if self._is_dir(dot):
                 return self._common(dot)
             text = self._text(dot, 4096)
             if text.startswith("gitdir:"):
                 return self._common(os.path.normpath(os.path.join(path, text[7:].strip())))
-            if self._is(f"{path}/objects", stat.S_ISDIR) and self._text(f"{path}/HEAD", 4096):
+            if self._is_dir(f"{path}/objects") and self._text(f"{path}/HEAD", 4096):
                 return self._common(path)
             parent = os.path.dirname(path)
             if parent == path:
@@ -303,7 +303,7 @@ class Refs:
         return None
 
     def watched_files(self, repo: str, branch: str) -> tuple[str, ...]:
-        """The files in which a moved ref shows, for whoever wakes the loop."""
+        """The files in which a moved ref shows: a change of one wakes the loop."""
         found = self.find(repo)
         if found is None:
             return ()
@@ -396,9 +396,9 @@ class Refs:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return ""
 
-    def _is(self, path: str, kind: object) -> bool:
+    def _is_dir(self, path: str) -> bool:
         found = self._disk.stat(path)
-        return found is not None and callable(kind) and bool(kind(found.mode))
+        return found is not None and stat.S_ISDIR(found.mode)
 
 
 def candidates(branch: str) -> tuple[str, ...]:

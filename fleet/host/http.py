@@ -24,38 +24,38 @@ class Loopback:
     """The Http port."""
 
     def ask(self, address: str, key: str, data: bytes | None, timeout: float) -> Reply:
-        return ask(address, key, data, timeout)
+        import http.client  # slow to load, and most fleets have no server
+
+        host, port, path = _place(address)
+        headers = {"content-type": "application/json"} if data is not None else {}
+        if key:
+            headers["authorization"] = "Basic " + base64.b64encode(key.encode()).decode()
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+        try:
+            connection.connect()
+            check_owner(port)
+            connection.request("GET" if data is None else "POST", path, data, headers)
+            reply = connection.getresponse()
+            kind = reply.headers.get("content-type") or ""
+            return Reply(reply.status, reply.read(CAP), "json" in kind)
+        except ConnectionRefusedError:
+            return Reply(0)
+        except (ValueError, http.client.HTTPException) as error:  # half an answer, or none that could be read
+            raise OSError(f"{address}: {error!r}") from error
+        finally:
+            connection.close()
 
     def beside(self, name: str, job: Callable[[], None]) -> None:
         """In a thread that ends with the process."""
         threading.Thread(target=job, daemon=True, name=name).start()
 
     def free_port(self) -> int:
-        return free_port()
+        """Free now: another process may take it until the caller does."""
+        import socket
 
-
-def ask(address: str, key: str, data: bytes | None, timeout: float) -> Reply:
-    """As `Http.ask`."""
-    import http.client  # slow to load, and most fleets have no server
-
-    host, port, path = _place(address)
-    headers = {"content-type": "application/json"} if data is not None else {}
-    if key:
-        headers["authorization"] = "Basic " + base64.b64encode(key.encode()).decode()
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    try:
-        connection.connect()
-        check_owner(port)
-        connection.request("GET" if data is None else "POST", path, data, headers)
-        reply = connection.getresponse()
-        kind = reply.headers.get("content-type") or ""
-        return Reply(reply.status, reply.read(CAP), "json" in kind)
-    except ConnectionRefusedError:
-        return Reply(0)
-    except (ValueError, http.client.HTTPException) as error:  # half an answer, or none that could be read
-        raise OSError(f"{address}: {error!r}") from error
-    finally:
-        connection.close()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
 
 
 def _place(address: str) -> tuple[str, int, str]:
@@ -76,7 +76,7 @@ def _place(address: str) -> tuple[str, int, str]:
 
 
 def check_owner(port: int) -> None:
-    """Stranger unless whoever listens on this port is us or root."""
+    """Stranger unless the listener on this port belongs to us or to root."""
     owners = set(_owners(port))
     if foreign := owners - {ROOT, os.geteuid()}:
         raise Stranger(f"port {port} is held by another user (uid {min(foreign)})")
@@ -111,12 +111,3 @@ def _owners_by_process(port: int) -> Iterator[int]:
                 yield process.uids().effective
         except (psutil.Error, OSError):
             continue
-
-
-def free_port() -> int:
-    """A port that nobody listens on now. Whoever wants it should take it soon."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,6 +1,6 @@
 """The machine's own package manager: the one line that installs what is missing, and whether we may run it.
 
-Nothing is installed unless a verb was told to. Without the rights to do it, the line is printed.
+Nothing is installed unless the caller asks for it. Without the rights to do it, the line is printed.
 
     python -m fleet.host.packages tmux git venv     if one of these is missing, install all that is
 """

@@ -3,8 +3,8 @@
 What a session prints goes through tmux to a `cat` that appends it to the session's log. The system itself
 stops that `cat` at LOG_MAX, so that no agent fills the disk between two looks, whatever it prints. A log over
 SOFT_CAP is renamed, which copies nothing, and a new `cat` takes over. One that fills up again at once floods:
-the next `cat` has to wait, what is printed meanwhile is dropped by tmux, and that is told. A `cat` that ended
-for another reason, a full disk say, is replaced when there is room.
+the next `cat` has to wait, what is printed meanwhile is dropped by tmux, and that is on record. A `cat` that
+ended for another reason, a full disk say, is replaced when there is room.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Log:
     seen: PaneView | None = None  # as at the last look: the same row means that nothing was printed
     rotated: float = -1e12
     flooded: bool = False
-    cut: bool = False  # nobody writes it, for another reason than its size
+    cut: bool = False  # no `cat` writes it, for another reason than its size
     tried: float = -1e12
     owed: bool = False  # renamed, and the old writer still holds the renamed file
 

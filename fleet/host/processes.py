@@ -127,7 +127,7 @@ class ProcTable:
         return tuple(_proc(row) for row in sorted(found) if not row.zombie and not procfs.own(row.pid))
 
     def chase(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
-        """Who hands a run on to a child, faster than a look takes, is met only by asking the last born."""
+        """One that hands a run on to a child, faster than a look takes, is met only among the last born."""
         runs = {run for _, run in targets if run}
         caught = []
         deadline = self._clock.mono() + _CHASE
@@ -158,7 +158,7 @@ class ProcTable:
 
 
 class _Reading:
-    """The table at one moment, and who belongs to whom in it; worked out as it is asked for."""
+    """The table at one moment, and which processes belong together in it; worked out when it is asked for."""
 
     def __init__(
         self, rows: dict[int, ProcRow], runs_of: Callable[[Mapping[int, ProcRow]], dict[int, str]]

@@ -1,4 +1,4 @@
-"""Reading the process table: from procfs in two system calls a process, from psutil where there is none."""
+"""Reading the process table: from procfs in two system calls per process, from psutil where there is none."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table() -> dict[int, ProcRow]:
 
 
 def last_born() -> int:
-    """The newest process id of the machine; 0 where that is not told."""
+    """The newest process id of the machine; 0 where the system does not say."""
     with suppress(OSError, ValueError, IndexError), open(f"{_ROOT}/loadavg", encoding="ascii") as file:
         return int(file.read().split()[4])
     return 0

@@ -43,7 +43,7 @@ class RepoFacts:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What stands in the way, of whom, and what to do."""
+    """What stands in the way of which agent or key, and what to do."""
 
     who: str
     detail: str
@@ -52,7 +52,7 @@ class Doubt:
 
 
 def doubts(clones: Mapping[str, RepoFacts], watched: RepoFacts | None, branch: str) -> list[Doubt]:
-    """`clones`: the work trees of those who hand over, by name. `watched`: handoff.repo, if there is one."""
+    """`clones`: work trees by the name of their agent. `watched`: handoff.repo, if there is one."""
     found = [doubt for name, facts in clones.items() for doubt in _of_clone(name, facts)]
     if watched is None:
         return found

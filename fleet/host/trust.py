@@ -1,9 +1,10 @@
-"""Whose a file is: what the supervisor reads or runs must be out of every other user's reach.
+"""Who can change a file: what the supervisor reads or runs must be out of every other user's reach.
 
 A file or directory is trusted if it belongs to us or to root and no other user may write to it. That is not
-enough for the file alone: who may write to a directory above it can put another one in its place. So the
-whole way down to it is checked. A sticky directory (/tmp) lets others add names but not take ours away, so it
-may stand above a file. A group may write if its owner is the only member, as where each user has a group.
+enough for the file alone: a user who may write to a directory above it can put another one in its place. So
+the whole way down to it is checked. A sticky directory (/tmp) lets others add names but not take ours away,
+so it may stand above a file. A group may write if its owner is the only member, as where each user has
+a group.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def distrust(steps: Iterable[Step], uid: int, unmapped: int | None = None) -> Di
 
 
 # --------------------------------------------------------------------------------------------------
-# Look who else could change what we read or run: the facts behind host/trust.py.
+# The facts: who owns each step of a path, and who may write to it.
 
 
 _OVERFLOW = "/proc/sys/kernel/overflowuid"
@@ -82,7 +83,7 @@ _WHOLE_MAP = ["0", "0", "4294967295"]
 
 
 def untrusted(path: str) -> Distrust | None:
-    """Who else reaches this path, over its name or over what its links lead to; None for no one.
+    """How another user reaches this path, over its name or over what its links lead to; None if none does.
 
     What does not exist yet is judged by the directories above it.
     """
@@ -119,7 +120,7 @@ def _group_of_one(gid: int, uid: int) -> bool:
 
 
 def _unmapped() -> int | None:
-    """The owner that stands for everyone outside of our user namespace, where we are in one."""
+    """The owner that stands for every user outside of our user namespace, where we are in one."""
     try:
         with open(_UID_MAP, encoding="ascii") as file:
             if file.read().split() == _WHOLE_MAP:

@@ -1,7 +1,7 @@
 """What ends a sleep early: a process died, a verb asked, tmux spoke, a file changed.
 
 Hints only. A key says "look there sooner", never what happened; lost, merged and repeated ones are
-harmless because every tick looks for itself. Deaths arrive by a descriptor a process, verbs by a byte in
+harmless because every tick looks for itself. Deaths arrive by one descriptor per process, verbs by a byte in
 a named pipe, file changes from a thread: at once with watchfiles, without it within a second.
 """
 

@@ -1,4 +1,4 @@
-"""What must survive a crash: one JSON document a name, each whole, dated by a generation, and checkable.
+"""What must survive a crash: one JSON document per name, each whole, dated by a generation, and checkable.
 
 A document is `{v, gen, sum, data}` on one line. It is good when writing it again gives the same bytes, so
 any damage shows, whichever byte it hit. Replacing one keeps its predecessor as `.prev`; a damaged one is
@@ -86,7 +86,7 @@ class Store:
         self._now = now
         self._repair = repair
         self._held: dict[str, _Held] = {}
-        self.troubles: list[str] = []  # one sentence a damaged file; whoever reports them clears the list
+        self.troubles: list[str] = []  # one sentence per damaged file; the reporter clears the list
 
     def path(self, name: str) -> str:
         """Where the document of that name lies."""

@@ -30,7 +30,6 @@ VERSION = 1
 CAP = 10 << 20
 KEEP = 5
 WAITING_MAX = 1000
-RECENT = 200
 _READ_CAP = CAP + (2 << 20)  # a file is rotated after the record that filled it
 
 Record = dict[str, Any]
@@ -58,7 +57,7 @@ class Begun:
 
 
 class Events:
-    """The writer. `recent` holds the last records of this process, for a reader that needs no file."""
+    """The writer."""
 
     def __init__(
         self,
@@ -69,7 +68,6 @@ class Events:
         secrets: Iterable[str] = (),
     ) -> None:
         self.path = path
-        self.recent: deque[Record] = deque(maxlen=RECENT)
         self.trouble = ""  # why the disk refuses, while it does
         self._disk = disk
         self._wall = wall
@@ -110,7 +108,7 @@ class Events:
     def _made(self, kind: EventType, agent: str, reason: str, facts: dict[str, Any]) -> Record:
         now = round(self._wall(), 3)
         self._seq += 1
-        record: Record = {
+        return {
             "v": VERSION,
             "seq": self._seq,
             "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -121,8 +119,6 @@ class Events:
             "tick": self._tick(),
             "facts": _redacted(facts, self._secrets),
         }
-        self.recent.append(record)
-        return record
 
     def settle(self) -> bool:
         """Write what waits, if the disk takes it now: whether nothing waits any more."""
@@ -203,7 +199,7 @@ class Events:
             self._cut -= len(self._waiting.popleft())
 
     def _give_up(self, count: int) -> None:
-        """Their caller is told, and will not do what they announce; a part that is in the file is closed."""
+        """Their caller gets the error and does not do what they announce; a part in the file is closed."""
         if not self._waiting:
             return  # they are there, only not for certain
         for _ in range(min(count, len(self._waiting))):

@@ -1,4 +1,7 @@
-"""One project's directory, and everything that is written there."""
+"""One project's directory, and everything that is written there.
+
+`Store` keeps documents, `Events` the record, `DesiredFile` what the operator wants, `Outbox` the messages.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from fleet.text import secret_values
 
 
 class Footing(Protocol):
-    """As much of a world as files need."""
+    """The ports that files need."""
 
     @property
     def host(self) -> Host: ...
@@ -43,6 +46,7 @@ class House:
         self.log_dir = log_dir
         self.state_dir = f"{log_dir}/state"
         self.logs_dir = f"{log_dir}/logs"
+        self.disk = world.disk
         wall = world.clock.wall
         self.store = Store(world.disk, self.state_dir, wall, repair=repair)
         secrets = secret_values(world.host.environ)

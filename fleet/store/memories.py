@@ -1,4 +1,4 @@
-"""Memory on disk: one document an agent, one for the fleet, one plain record a run. Messages have their own.
+"""Memory on disk: one document per agent, one for the fleet, one plain record per run. Messages have theirs.
 
 Facts that the next look gives anyway (what the screen says, since when it is still) are not worth a
 durable write each time they change; they go along with the next one that is.
@@ -15,7 +15,7 @@ from fleet.core.memory import AgentMemory, FleetMemory, Limit, Run
 from fleet.core.queue import SAID
 from fleet.core.seen import ScreenState
 from fleet.ports import FileStat
-from fleet.store.house import Footing, House
+from fleet.store.house import House
 from fleet.times.moment import NEVER, Steady
 
 LAZY_S = 60.0
@@ -25,10 +25,9 @@ _MOVING = frozenset({str(ScreenState.WORKING), str(ScreenState.RETRYING)})
 class Records:
     """Load at start, save what changed, forget nothing."""
 
-    def __init__(self, world: Footing, house: House, *, durable: bool = True) -> None:
+    def __init__(self, house: House, *, durable: bool = True) -> None:
         """A verb's memory need not be durable: what it was asked for is a wish on disk, and is done again."""
         self._durable = durable
-        self._world = world
         self._house = house
         self._saved: dict[str, tuple[AgentMemory, tuple[object, ...]]] = {}  # and what of it lasts
         self._saved_at: dict[str, Steady] = {}
@@ -105,7 +104,7 @@ class Records:
         """How the newest run of a session was started; read only when the file is another one."""
         path = self._house.path(f"runs/{session}.json")
         try:
-            found = self._world.disk.stat(path)
+            found = self._house.disk.stat(path)
             if found is None:
                 return None
             known = self._runs.get(session)
@@ -117,14 +116,14 @@ class Records:
 
     def _read_run(self, path: str) -> Run | None:
         try:
-            return from_plain(Run, json.loads(self._world.disk.read(path)))
+            return from_plain(Run, json.loads(self._house.disk.read(path)))
         except (ValueError, RecursionError):
             return None
 
     def save_run(self, run: Run) -> None:
         """Atomically; it means nothing once the machine went down, so it need not be durable."""
         body = json.dumps(to_plain(run)).encode() + b"\n"
-        self._world.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
+        self._house.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
 
 
 _IN_OUTBOX = ("outbox", "typed", "said")  # follows from the documents of its messages

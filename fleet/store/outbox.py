@@ -46,7 +46,7 @@ class Outbox:
         self._unreadable: set[Key] = set()
         self._looked = False
 
-    # --- for who wants something said ---------------------------------------------------------------
+    # --- for the sender -----------------------------------------------------------------------------
 
     def new_id(self) -> str:
         """An id that sorts by its time."""
@@ -76,7 +76,7 @@ class Outbox:
         found = [(agent, m) for agent, message_id in self._keys() if (m := self.read(agent, message_id))]
         return tuple(sorted(found, key=lambda one: (one[1].asked, one[0], one[1].id)))
 
-    # --- for who says it ----------------------------------------------------------------------------
+    # --- for the watchdog, or a verb in its place -----------------------------------------------------
 
     def news(self) -> list[tuple[str, Message]]:
         """Documents that were put here since the last look, oldest first."""

@@ -3,7 +3,7 @@
 Two files cannot be replaced in one step, so a move is three writes: the sidecar with the new place and
 `pending`, the index, the sidecar again without it. A watchdog or a verb that finds a pending one finishes it,
 which is safe because it says both ends. Without `pending` a disagreement was made by hand, and that is not
-ours to mend.
+ours to fix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIDECAR = "phase"
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntry:
-    """What the two files say, or why that cannot be told."""
+    """What the two files say, or why that cannot be found out."""
 
     place: Place | None = None
     index: int | None = None

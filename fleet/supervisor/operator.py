@@ -98,7 +98,7 @@ class Operator:
         self.world.tmux = self.server
         self.helpers = helpers or real_helpers(fleet, self.world)  # for a deputy of the watchdog
         self.house = House(self.world, self.fleet.log_dir)
-        self.records = Records(self.world, self.house)
+        self.records = Records(self.house)
         self.performer = Performer(self.world, self.house, self.records)
         self.table = self.world.processes
 

@@ -119,7 +119,7 @@ class Supervisor:
         if self.config.fleet is None:
             return self.config.problem or news.reason or "the config is not readable yet"
         self.house = House(self.world, self.config.fleet.log_dir, lambda: self.count, repair=repair)
-        self.records = Records(self.world, self.house, durable=self._lease is None)
+        self.records = Records(self.house, durable=self._lease is None)
         self.senses = Senses(self.world, self.helpers.mail, self._lease)
         self.mind.fleet = self.records.fleet()
         self.ages = Ages(self.world.clock, self.mind.fleet)

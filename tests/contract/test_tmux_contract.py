@@ -24,7 +24,7 @@ SHORT = 1.5  # seconds a real client waits here before it gives up on a stopped 
 
 def _by_processes(socket: str, root: str, project: str) -> Tmux:
     tmux = pytest.importorskip("fleet.host.tmux.client")
-    return tmux.TmuxServer(socket, root, project, os.path.join(root, "log"), timeout=SHORT)
+    return tmux.TmuxServer(socket, project, os.path.join(root, "log"), timeout=SHORT)
 
 
 def _by_control_client(socket: str, root: str, project: str) -> Tmux:

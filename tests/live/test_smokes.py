@@ -16,7 +16,7 @@ from drill import WAYS
 from rig import Home, installed
 from server import Server
 
-from fleet.host.http import free_port
+from fleet.host.http import Loopback
 from tests.deadlines import patience
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -55,7 +55,8 @@ def test_a_smoke_goes_through_agents_py_and_leaves_nothing_behind(tmp_path, cli)
         (tmp_path / "tmp").mkdir()
         env = home.environment() | {"TMPDIR": str(tmp_path / "tmp"), f"{cli.upper()}_BIN": binary}
         env |= {name: os.environ[name] for name in ("TMUX_TMPDIR", "AOTEST_RUN") if name in os.environ}
-        env |= {"OPENAI_API_KEY": "dummy", "AOTEST_OC_PORT": str(free_port()), "PYTHON": sys.executable}
+        port = str(Loopback().free_port())
+        env |= {"OPENAI_API_KEY": "dummy", "AOTEST_OC_PORT": port, "PYTHON": sys.executable}
         try:
             done = smoke(cli, env)
         finally:

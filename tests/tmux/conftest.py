@@ -115,7 +115,7 @@ def make_floor(root: str, project: str = "p1") -> Floor:
     tag = f"aotest{secrets.token_hex(4)}"
     name = f"aotest-{tag[6:]}"
     log_dir = os.path.join(root, "fleet")
-    server = TmuxServer(name, os.path.join(log_dir, "state"), project, log_dir, timeout=20.0)
+    server = TmuxServer(name, project, log_dir, timeout=20.0)
     return Floor(server, log_dir, tag, resolve_socket(name))
 
 

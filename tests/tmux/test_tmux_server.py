@@ -249,9 +249,7 @@ def test_a_killed_server_is_founded_again_by_the_next_create(speaker, floor):
 
 def test_two_projects_on_one_server_do_not_see_each_other_as_theirs(floor):
     floor.start("a-one")
-    other = TmuxServer(
-        os.path.basename(floor.socket), floor.log_dir, "p2", floor.log_dir, socket_path=floor.socket
-    )
+    other = TmuxServer(os.path.basename(floor.socket), "p2", floor.log_dir, socket_path=floor.socket)
     assert other.listing().panes == ()
     assert other.listing().foreign == ("a-one",)
 
@@ -269,8 +267,7 @@ def test_the_users_own_server_is_left_as_it_is(tmp_path, monkeypatch):
     floor.socket = resolve_socket("default")
     assert floor.socket.startswith(str(tmp_path))
     os.makedirs(os.path.dirname(floor.socket), mode=0o700)
-    state = os.path.join(floor.log_dir, "state")
-    floor.server = TmuxServer("default", state, "p1", floor.log_dir, socket_path=floor.socket)
+    floor.server = TmuxServer("default", "p1", floor.log_dir, socket_path=floor.socket)
     try:
         floor.raw("new-session", "-d", "-s", "mine", "sleep 1000")
         before = floor.raw("show-options", "-g"), floor.raw("show-environment", "-g")
@@ -287,7 +284,7 @@ def test_eight_processes_creating_one_session_make_one(floor):
     code = (
         "import sys; from fleet.host.tmux.client import TmuxServer; from fleet.ports import Launch;"
         "name, log, script, run = sys.argv[1:];"
-        "print(TmuxServer(name, log + '/state', 'p1', log, timeout=30).create("
+        "print(TmuxServer(name, 'p1', log, timeout=30).create("
         "[Launch('a-one', script, run, 'a-one.log', {'PATH': '/usr/bin:/bin'})])['a-one'].outcome)"
     )
     launch = floor.launch("a-one", "exec sleep 1000")

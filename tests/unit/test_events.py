@@ -112,7 +112,6 @@ def test_what_a_full_disk_refused_is_written_when_there_is_space_again():
     assert [n for n in numbers(disk) if n != 2] == [1, 3, 4]
     assert 2 in numbers(disk)
     assert events.trouble == ""
-    assert [r["facts"]["n"] for r in events.recent] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("share", [n / 40 for n in range(41)])
@@ -208,7 +207,6 @@ def test_secrets_never_reach_the_file():
     )
     assert b"hunter2" not in disk.files[PATH]
     assert b"abcdefgh" not in disk.files[PATH]
-    assert "hunter2" not in str(events.recent)
 
 
 def test_two_processes_writing_at_once_lose_and_mix_nothing(tmp_path):

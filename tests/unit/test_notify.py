@@ -24,7 +24,7 @@ from fleet.extras.notify.targets import Dispatch, deliver, label, shown
 from fleet.host.clock import RealClock
 from fleet.host.disk import RealDisk
 from fleet.store.documents import Store
-from fleet.store.eventlog import Bookmark, Events, end_of, read_on
+from fleet.store.eventlog import Bookmark, Events, end_of, read, read_on
 from tests.tmux.project import until
 
 HEAD = '[defaults]\nsession_prefix = "p-"\nlog_dir = "log"\n[[agent]]\nname = "a"\nkind = "persistent"\n'
@@ -317,12 +317,12 @@ def test_a_failed_message_is_tried_again_and_then_given_up_and_both_are_on_recor
     for at in (0, 1, BACK_OFF_S[0] + 1, BACK_OFF_S[0] + 2, 4 * BACK_OFF_S[0], 100 * BACK_OFF_S[0]):
         rig.turn(now + at)
     assert len(rig.sent) == 3
-    failed = [r for r in rig.events.recent if r["type"] == "notify.failed"]
+    failed = [r for r in read(RealDisk(), rig.events.path) if r["type"] == "notify.failed"]
     assert len(failed) == 1
     assert "given up after 3 tries: no route" in failed[0]["reason"]
     rig.events.record("agent.failed_for_good", agent="b")
     rig.turn(now + 9000)
-    assert [r["type"] for r in rig.events.recent][-1] == "notify.sent"
+    assert [r["type"] for r in read(RealDisk(), rig.events.path)][-1] == "notify.sent"
 
 
 def test_a_target_that_hangs_delays_nobody_else(tmp_path):

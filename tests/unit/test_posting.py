@@ -20,7 +20,7 @@ from fleet.core.effects import Paste, Post
 from fleet.core.seen import Posted
 from fleet.core.words import MessageState, Outcome, PingAbout
 from fleet.host.clock import RealClock
-from fleet.host.http import Loopback, ask, free_port
+from fleet.host.http import Loopback
 from fleet.ports import Reply
 from fleet.supervisor.cli_servers import Letter, Mail
 from fleet.supervisor.perform import Performer
@@ -280,7 +280,8 @@ def test_carried_again_it_arrives_exactly_once_whatever_became_of_the_first(mood
 
 
 def test_nobody_at_the_door_and_a_wrong_password_are_refusals():
-    assert carried(Mail(Loopback(), RealClock()), to(f"http://127.0.0.1:{free_port()}")) is Posted.REFUSED
+    nowhere = f"http://127.0.0.1:{Loopback().free_port()}"
+    assert carried(Mail(Loopback(), RealClock()), to(nowhere)) is Posted.REFUSED
     with server() as (one, address):
         assert carried(Mail(Loopback(), RealClock()), to(address, key="wrong")) is Posted.REFUSED
         assert one.kept == {}
@@ -306,7 +307,7 @@ def test_two_do_not_carry_the_same_letter_at_once():
 
 def test_only_this_machine_is_ever_spoken_to():
     with pytest.raises(OSError, match="not on this machine"):
-        ask("http://example.com/session", "", None, 1.0)
+        Loopback().ask("http://example.com/session", "", None, 1.0)
 
 
 def test_a_name_follows_from_the_message_alone_and_sorts_by_its_time():

@@ -16,12 +16,12 @@ from fleet.store.memories import Records
 def records(tmp_path):
     (tmp_path / "runs").mkdir()
     disk = RealDisk()
-    return Records(SimpleNamespace(disk=disk), SimpleNamespace(path=lambda name: f"{tmp_path}/{name}")), disk
+    return Records(SimpleNamespace(disk=disk, path=lambda name: f"{tmp_path}/{name}")), disk
 
 
 def test_a_run_that_a_verb_started_meanwhile_is_the_newest(records):
-    ours, disk = records
-    theirs = Records(SimpleNamespace(disk=disk), ours._house)
+    ours, _ = records
+    theirs = Records(ours._house)
     ours.save_run(Run("r1", "s", 1.0))
     assert ours.run("s").id == "r1"
     theirs.save_run(Run("r2", "s", 1.0))

@@ -13,7 +13,7 @@ import pytest
 from fleet.core.seen import Posted
 from fleet.host import http
 from fleet.host.clock import RealClock
-from fleet.host.http import ask, check_owner
+from fleet.host.http import Loopback, check_owner
 from fleet.host.trust import Step, Way, distrust
 from fleet.ports import Reply, Stranger
 from fleet.supervisor.cli_servers import Letter, Mail
@@ -104,7 +104,8 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\
 
 def test_our_own_server_gets_the_key():
     with server(OK) as (port, told):
-        assert ask(f"http://127.0.0.1:{port}/x?y=1", "user:word", None, 5.0) == Reply(200, b"{}", json=True)
+        reply = Loopback().ask(f"http://127.0.0.1:{port}/x?y=1", "user:word", None, 5.0)
+        assert reply == Reply(200, b"{}", json=True)
         said = told()
         assert said.startswith(b"GET /x?y=1 ")
         assert b"Authorization: Basic" in said.replace(b"authorization", b"Authorization")
@@ -114,7 +115,7 @@ def test_our_own_server_gets_the_key():
 def test_another_users_server_is_sent_nothing():
     with server(OK, uid=65534) as (port, told):
         with pytest.raises(Stranger, match="uid 65534"):
-            ask(f"http://127.0.0.1:{port}/x", "user:word", b"{}", 5.0)
+            Loopback().ask(f"http://127.0.0.1:{port}/x", "user:word", b"{}", 5.0)
         assert told() == b"nothing"
 
 
@@ -134,7 +135,7 @@ def test_a_message_that_was_not_sent_to_a_stranger_is_refused(again, outcome):
 def test_a_redirect_is_not_followed():
     moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n"
     with server(moved) as (port, _told):
-        assert ask(f"http://127.0.0.1:{port}/", "u:p", None, 5.0).status == 302
+        assert Loopback().ask(f"http://127.0.0.1:{port}/", "u:p", None, 5.0).status == 302
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_redirect_is_not_followed():
 )  # fmt: skip
 def test_only_this_machine_is_spoken_to(address):
     with pytest.raises(OSError, match="not on this machine"):
-        ask(address, "u:p", None, 1.0)
+        Loopback().ask(address, "u:p", None, 1.0)
 
 
 def test_the_owner_is_found_without_the_kernels_table_too(monkeypatch):

@@ -1,4 +1,4 @@
-"""One tmux server, spoken to by processes: never more than one process a call, however large the fleet.
+"""One tmux server, spoken to by processes: never more than one process per call, however large the fleet.
 
 Everything goes as a batch through `source-file -` on standard input: no length limit, no argument list for
 others to read, and a line that fails does not stop the next. Verbs use this; the control-mode client of the
@@ -36,7 +36,6 @@ class TmuxServer(Speaker):
     def __init__(
         self,
         socket: str,
-        conf_dir: str,
         project_id: str,
         log_dir: str,
         *,
@@ -44,7 +43,6 @@ class TmuxServer(Speaker):
         timeout: float = 5.0,
     ) -> None:
         super().__init__(project_id)
-        self.conf_dir = conf_dir
         self.log_dir = log_dir
         self.timeout = timeout
         self._socket = socket
@@ -57,12 +55,12 @@ class TmuxServer(Speaker):
 
     @property
     def is_users(self) -> bool:
-        """The server everybody on this account shares: its options are not ours to set."""
+        """The user's own server, shared with other programs: its options are not ours to set."""
         return self._socket == "default"
 
     @property
     def state_dir(self) -> str:
-        """Where launch scripts lie, and where every client stands."""
+        """Where launch scripts and our tmux.conf lie; the working directory of every client."""
         return os.path.join(self.log_dir, "state")
 
     @property
@@ -136,7 +134,7 @@ class TmuxServer(Speaker):
     def _prepare(self, launches: Sequence[Launch]) -> None:
         """Directories, and log files."""
         logs = os.path.join(self.log_dir, "logs")
-        for folder in {self.log_dir, self.state_dir, logs, self.conf_dir}:
+        for folder in (self.log_dir, self.state_dir, logs):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         if self._socket_path:
             os.makedirs(os.path.dirname(self._socket_path), mode=0o700, exist_ok=True)
@@ -147,7 +145,7 @@ class TmuxServer(Speaker):
         """Our own configuration, except on the user's own server, which reads the user's."""
         if self.is_users:
             return []
-        path = os.path.join(self.conf_dir, "tmux.conf")
+        path = os.path.join(self.state_dir, "tmux.conf")
         temporary = f"{path}.{nonce()}"
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(fd, "w", encoding="ascii") as file:

@@ -26,7 +26,7 @@ from fleet.host.tmux.client import TmuxServer
 from fleet.host.tmux.speaker import Batch, Said, Speaker
 from fleet.ports import Clock, Launch, Unavailable
 
-IN_FLIGHT = 256  # lines a round: enough to hide the latency, few enough to keep both buffers small
+IN_FLIGHT = 256  # lines per round: enough to hide the latency, few enough to keep both buffers small
 _RETRY_AFTER = 1.0
 _CHUNK = 1 << 16
 _STIRRING = (b"%sessions-changed", b"%unlinked-window-", b"%window-close", b"%session-renamed")

@@ -41,7 +41,7 @@ set-option -gw automatic-rename off
 set-option -gw allow-rename off
 """
 
-LOG_MAX = 8 << 20  # where the system stops the writer of a log, however seldom anybody looks
+LOG_MAX = 8 << 20  # where the system stops the writer of a log, however seldom the watchdog looks
 # POSIX counts in blocks of 512 bytes; the signal that ends the writer would leave a core
 _LOG = f"ulimit -c 0; ulimit -f {LOG_MAX // 512}; exec cat >>#{{@ao_log}}"
 
@@ -60,7 +60,7 @@ _UNTYPABLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 class Refused(ValueError):
-    """A word that must not reach tmux. Names are checked when the config is read: this is the last door."""
+    """A word that must not reach tmux. Names are checked when the config is read: this is the last check."""
 
 
 def quote(text: str) -> str:
@@ -135,7 +135,7 @@ def create(session: str, script: str, *, run: str, log: str, project: str, env: 
 
 
 def log_again(session: str) -> str:
-    """Write what the session prints to its log, in place of whoever wrote it so far."""
+    """Write what the session prints to its log, in place of the writer it has."""
     return f"pipe-pane -t {exact(session)} '{_LOG}'"
 
 
@@ -220,7 +220,7 @@ _WITNESSES = {
     "pane_in_mode": "#{pane_in_mode}",
     "session_name": "#{session_name}",
 }
-# What is told when one of them is not as expected: the first that differs.
+# What is reported when one of them is not as expected: the first that differs.
 _REASONS = (
     ("pid", "another server"),
     ("start_time", "another server"),

@@ -1,4 +1,4 @@
-"""What tmux answers: one row a pane, of numbers and allow-listed words, the session's name last.
+"""What tmux answers: one row per pane, of numbers and allow-listed words, the session's name last.
 
 Titles and paths are the agent's to choose and may hold anything, so they are never asked for. The format has
 no condition in it: each one costs the server as much as three plain fields, for every pane at every look.

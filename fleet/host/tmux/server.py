@@ -42,8 +42,7 @@ def server_of(fleet: Ground) -> TmuxServer:
 
 
 def _server(fleet: Ground, socket: str, path: str = "") -> TmuxServer:
-    state_dir = os.path.join(fleet.log_dir, "state")
-    return TmuxServer(socket, state_dir, fleet.project_id, fleet.log_dir, socket_path=path)
+    return TmuxServer(socket, fleet.project_id, fleet.log_dir, socket_path=path)
 
 
 def recorded_socket(fleet: Ground) -> str:

@@ -2,7 +2,7 @@
 
 A batch is some lines, each ending with a marker that is printed only when the line succeeded, and one more
 marker for the whole: an answer without its last marker is partial, and a partial answer is no answer. How a
-batch travels is `ask`: by a short-lived process in tmux.py, by a long-lived client in control.py.
+batch travels is `ask`: by a short-lived process in client.py, by a long-lived client in control.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIST = (
 
 
 class NoServer(Unavailable):
-    """Tmux said so itself: nobody listens on this socket."""
+    """Tmux said so itself: no server listens on this socket."""
 
 
 class Silent(Unavailable):
@@ -202,5 +202,5 @@ class Speaker(ABC):
 
 
 def nonce() -> str:
-    """A word nobody else says."""
+    """A word that no screen contains."""
     return os.urandom(8).hex()
