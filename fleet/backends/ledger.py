@@ -101,7 +101,6 @@ class Transcript:
     kind: str
     session: str = ""
     cwd: str = ""
-    records: int = 0
 
 
 Four = tuple[int, int, int, int]  # counts while they are being added up: Counts would cost more than reading

@@ -220,7 +220,7 @@ def _start(jobs: Sequence[Job], *, fast: bool) -> tuple[int, int]:
         os.close(ours)
         meter = Meter(fast=fast)
         _read(meter, jobs)
-        sources = [(s.path, s.kind, s.session, s.cwd, s.records) for s in meter.ledger.sources]
+        sources = [(s.path, s.kind, s.session, s.cwd) for s in meter.ledger.sources]
         with os.fdopen(theirs, "wb") as pipe:
             pipe.write(marshal.dumps((sources, meter.ledger.dump())))
         status = 0

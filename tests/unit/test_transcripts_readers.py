@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sqlite3
 import tracemalloc
 
@@ -689,3 +690,53 @@ def test_opencode_reads_the_same_from_export_and_database(database):
 )
 def test_lines_of_no_known_shape_never_raise(reader, line):
     list(reader(line))
+
+
+HOSTILE = (
+    {"usage": {"output_tokens": 5}},
+    {"role": "user", "content": "x" * 1500},
+    {"isSidechain": True, "message": {"id": "msg_101", "usage": {"output_tokens": 7}}, "requestId": "r"},
+    'of "usage":{"output_tokens":900},"requestId":"req_2"',
+    'ends in \\"output_tokens',
+)
+
+
+def hostile_line(dice, number):
+    """One line. Its neighbours have the same few messages, requests and lengths, lines further off others."""
+    message, request = (f"{what}_{number // 4 + dice.randrange(100, 102)}" for what in ("msg", "req"))
+    line = json.loads(claude_line(message, request, dice.randrange(10, 14)))
+    line["isSidechain"] = dice.random() < 0.3
+    line["message"]["role"] = dice.choice(["assistant"] * 4 + ["user"])
+    blocks = dice.choices(HOSTILE, k=dice.choice([0, 0, 1, 2]))
+    line["message"]["content"] = [{"type": "tool_use", "input": block} for block in blocks]
+    line["message"]["usage"] = line["message"].pop("usage")  # as the CLI writes it: after the content
+    if line["message"]["role"] == "user":
+        del line["message"]["usage"]
+        line["toolUseResult"] = {"usage": {"output_tokens": 3}, "text": "x" * dice.choice([0, 1500])}
+    if dice.random() < 0.1:
+        del line["requestId"]
+    if dice.random() < 0.1:
+        line = {"isSidechain": False, "type": "progress", "data": {"message": line}}
+    elif dice.random() < 0.1:
+        line["cwd"] = "x" * dice.randrange(2000)
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_scanner_counts_what_decoding_every_line_counts(tmp_path, seed):
+    """I38. Repeated lines, sub-agents' copies, and tools that are given what looks like a usage."""
+    dice = random.Random(seed)
+    lines = []
+    for number in range(300):
+        lines += [hostile_line(dice, number)] * dice.choice([1, 1, 2, 3])
+    path, every = tmp_path / "s.jsonl", Ledger()
+    path.write_bytes(b"".join(lines))
+    source = every.source(describe(str(path), "claude"))
+    for line in lines:
+        if found := claude.lenient(line):
+            ident, request, model, day, counts, side, advice = found
+            assert not advice
+            every.add(source, ident, request, counts, model, day, side)
+    scanned = counted(path, "claude", fast=dice.random() < 0.5)
+    assert (scanned.by_source(), scanned.messages()) == (every.by_source(), every.messages())
+    assert scanned.messages() > 100

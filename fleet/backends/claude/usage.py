@@ -1,11 +1,37 @@
-"""Claude Code: JSONL, one line a content block, each with the usage of the whole message.
+r"""Claude Code: JSON lines, one for each content block of a message, each with the usage of all of it.
 
-Only lines that hold the key `"output_tokens"`, which every usage of the CLI has, or failing that one of
-input are decoded, and of those only the fields that are counted. (A long key is found faster than a short
-one.) It is looked for at the line's end first, where the CLI writes it. Quotes inside JSON strings are
-escaped, so a hit inside a string is possible only at its end; the whole line is decoded, so such a hit does
-no harm. Lines of user turns repeat a sub-agent's total under toolUseResult: that is not under message, so it
-is not counted.
+Decoding JSON is what counting costs, so most lines are passed over undecoded. That must never change a
+figure. Three rules say what is passed over; `feeder` applies them in this order.
+
+**1. A line that repeats the message just counted.** A message of several blocks stands on several lines:
+
+    {.. "isSidechain":false .. "message":{.. "id":"M" .. CONTENT .. "usage":{..} ..} .. "requestId":"R" ..}
+        \________________ head ________________/                    \________________ tail ________________/
+
+Let K be a decoded line of message M and request R. A later line L of the same file is passed over if it has
+the same tail as far from its end, and the same head before that. Then decoding L would give the same message,
+request, side-chain mark and usage as K did, with the advice that is part of the usage:
+
+- Inside of a JSON string a quotation mark is escaped. The quotation marks of head and tail are not, so what
+  an agent says or a tool prints is never taken for them. Keys of the same names can stand in the input of a
+  tool. That is part of CONTENT, before the usage, and it would have to repeat head or tail whole, with an id
+  that the provider made up for the very message that is being written.
+- The head has the mark and M, the tail has the usage and R. A copy by a sub-agent has another mark, or stands
+  deeper in its line and has another head.
+- Model and time may differ, and do not matter. Of lines that are equal in message, request, mark and figures
+  the Ledger keeps the one it has, and it has K or a line with more tokens.
+
+A line without a request id, or with its keys in another order, has no head and tail, and the next is decoded.
+
+**2. A line of the user.** It has no usage under `message`, whatever it quotes; the total of a sub-agent,
+which it repeats under `toolUseResult`, is not counted. Such a line is known by the first role in its first
+kilobyte, because a message tells its role before its content. A usage in the last kilobyte overrules that.
+
+**3. A line without a usage.** Every usage of the CLI has the key `"output_tokens"`; a gateway may leave it
+out but has some count of input. The key is looked for near the end first, where the CLI writes it. A hit may
+be a quotation; that does no harm, because the line is then decoded as a whole.
+
+A test holds the scanner against decoding every line.
 """
 
 from __future__ import annotations
@@ -167,19 +193,13 @@ def quick() -> Decode:
 
 
 def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
-    """The function a Tail feeds: pours a file's usage into the ledger.
-
-    The next line of a message whose usage was just counted is known without decoding it: the same bytes from
-    its side-chain mark to its id and, as far from its end, from its usage to its request id. Counting it
-    would change nothing, and in a conversation of several blocks a message that is most lines. What the user
-    said has no usage: such a line, known by the first role it names, is searched at its end only.
-    """
-    record, add = ledger.sources[source], ledger.add
-    known = name = b""
-    far = 0
+    """The function that a Tail feeds: pours a file's usage into the ledger. The module says how and why."""
+    add = ledger.add
+    head = tail = b""
+    far = 0  # from the tail's first byte to the end of its line
 
     def feed(buffer: bytearray, end: int, offset: int) -> None:
-        nonlocal known, name, far
+        nonlocal head, tail, far
         find, rfind, startswith = buffer.find, buffer.rfind, buffer.startswith
         view, stop = memoryview(buffer), -1
         while (start := stop + 1) < end:
@@ -187,7 +207,7 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
             if stop < 0:
                 stop = end
             at = stop - far
-            if known and at > start and startswith(known, at) and find(name, start, at) >= 0:
+            if tail and at > start and startswith(tail, at) and find(head, start, at) >= 0:
                 continue
             near = max(start, stop - _NEAR_END)
             hit = rfind(_KEY, near, stop)
@@ -199,30 +219,34 @@ def feeder(ledger: Ledger, source: int, file: Ident, decode: Decode) -> Feed:
                 if hit < 0 and (hit := find(_OTHER_KEY, start, stop)) < 0:
                     continue
             raw = view[start:stop]
-            line = decode(raw)
-            known = b""
-            if line is None:
+            if (line := decode(raw)) is None:
                 continue
             ident, request, model, day, counts, side, advice = line
-            record.records += 1
             if not ident:
                 ident = f"\x00{file}:{offset + start}:{crc32(raw)}"
-            elif not request and not ident.startswith(_UNIQUE):
+            elif request:
+                head, tail, far = _landmarks(buffer, start, hit, stop, ident, request)
+            elif not ident.startswith(_UNIQUE):
                 # The blocks of one message share their prompt, if not their output.
                 ident = f"{ident}\x00{counts[0]},{counts[2]},{counts[3]}"
-            elif request:
-                name, last = b'"id":"%b"' % ident.encode(), b'"requestId":"%b"' % request.encode()
-                usage, close = rfind(b'"usage":', start, hit), find(last, hit, stop)
-                at = find(name, start, usage)
-                mark = find(b'"isSidechain":', start, at)
-                if at >= 0 and mark >= 0 and close >= 0:
-                    known, far = bytes(buffer[usage : close + len(last)]), stop - usage
-                    name = bytes(buffer[mark : at + len(name)])
             add(source, ident, request, counts, model or UNKNOWN, day, side)
             for number_, (adviser, its) in enumerate(advice):
                 add(source, f"{ident}\x00advice {number_}", request, its, adviser or UNKNOWN, day, side)
 
     return feed
+
+
+def _landmarks(
+    buffer: bytearray, start: int, hit: int, stop: int, ident: str, request: str
+) -> tuple[bytes, bytes, int]:
+    """Head and tail of a line with a usage around `hit`, and how far from its end the tail begins."""
+    name, last = b'"id":"%b"' % ident.encode(), b'"requestId":"%b"' % request.encode()
+    usage, close = buffer.rfind(b'"usage":', start, hit), buffer.find(last, hit, stop)
+    at = buffer.find(name, start, usage) if usage >= 0 else -1
+    mark = buffer.find(b'"isSidechain":', start, at) if at >= 0 else -1
+    if mark < 0 or close < 0:
+        return b"", b"", 0
+    return bytes(buffer[mark : at + len(name)]), bytes(buffer[usage : close + len(last)]), stop - usage
 
 
 def head(lines: Iterator[dict[str, Any]]) -> tuple[str, str]:

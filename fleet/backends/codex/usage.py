@@ -170,7 +170,6 @@ class Thread:
 
     def _add(self, name: str, counts: Four, day: str) -> None:
         if any(counts):
-            self.ledger.sources[self.source].records += 1
             self.ledger.add(self.source, f"codex\x00{name}", "", counts, self.model or UNKNOWN, day)
 
 

@@ -92,7 +92,6 @@ def count_message(ledger: Ledger, source: int, ident: str, info: dict[str, Any])
     if info.get("role", "assistant") != "assistant" or not any(counts):
         return
     day = day_of(object_of(info.get("time")).get("created"))
-    ledger.sources[source].records += 1
     ledger.add(source, f"opencode\x00{ident}", "", counts, _model(info) or UNKNOWN, day)
 
 
