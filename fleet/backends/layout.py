@@ -18,7 +18,7 @@ trailing blanks:
   bar                     instead of `user`: turns, tool calls and errors all stand in boxes of such lines
   echo                    looks like a user's turn, but the CLI wrote it
   header                  how the CLI greets: what stands above is of an earlier life, or of the shell
-  queued                  messages that wait to be taken: shown near the composer, nobody's words yet
+  queued                  messages that wait to be taken: shown near the composer, not taken yet
   aside                   neither content nor composer: hints at the right margin
   margin                  group `cut` ends at the right edge of the main column: a sidebar is cut off
 

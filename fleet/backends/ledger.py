@@ -6,7 +6,7 @@ equals the one with most tokens counts, and a line of the main conversation beat
 the same message. What is counted does not depend on the order in which files are read, so reading again,
 after a crash or a rotation, changes nothing.
 
-Figures are kept in cells (source, model, day): whoever asks adds up the cells it needs.
+Figures are kept in cells (source, model, day): callers add up the cells they need.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Ledger:
         cell[3] += read
 
     def _beats(self, total: int, counts: Four, source: int, known: _Best) -> bool:
-        """Most tokens; between equals the dearer; the choice must not depend on which was read first."""
+        """Most tokens; of equals the more expensive. The choice must not depend on which was read first."""
         if total != known[0]:
             return total > known[0]
         if counts != known[2]:

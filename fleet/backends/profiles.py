@@ -6,7 +6,7 @@ import os
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # whoever only looks for folders needs no word of the model
+if TYPE_CHECKING:  # looking for folders needs no word of the model
     from fleet.core.model import Backend
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,7 +19,7 @@ def folders(file: str, directory: str = HERE) -> list[str]:
 
 
 def names(directory: str = HERE) -> list[str]:
-    """Which profiles there are."""
+    """The names of all profiles."""
     return folders(FILE, directory)
 
 

@@ -1,12 +1,12 @@
 """Which tokens belong to which phase: a baseline when it begins, the difference when it ends.
 
 Level-triggered: `observe` is told which phase is running and makes the books agree, whether a phase has
-just begun, goes on, or ended while nobody looked. The order of writes makes every crash harmless: the
+just begun, goes on, or ended while no watchdog ran. The order of writes makes every crash harmless: the
 finished record is saved with the books, then appended to the log, then struck from the books; a restart
 finds it still there and appends it if, and only if, the log does not have it yet.
 
 Baselines are kept by day, so that an old transcript which the CLI throws away meanwhile takes nothing
-from what the phase used; days long past are kept as one. Whose a session was is remembered too: an agent
+from what the phase used; days long past are kept as one. The owner of a session is remembered too: an agent
 that starts a new conversation keeps the old one.
 """
 
@@ -42,7 +42,7 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The phase run under way. `limited_since` None: nobody is limited at the moment."""
+    """The phase run under way. `limited_since` None: no agent is limited at the moment."""
 
     run: str
     phase: str
@@ -88,8 +88,8 @@ class PhaseMeter:
     ) -> list[Record]:
         """Make the books agree with the phase that runs now (None: none does). Returns what was written.
 
-        `changed_at` is when the running phase began, where that is known: one that ended while nobody looked
-        then ends at that moment instead of now. `limited`: some agent waits for its usage limit.
+        `changed_at` is when the running phase began, where that is known: the one before it then ends at that
+        moment instead of now, also if no watchdog ran. `limited`: some agent waits for its usage limit.
         """
         written = self.recover()
         wanted = self._with_claims(wanted)

@@ -1,4 +1,4 @@
-"""The files of transcripts: of which format each is, where an agent's lie, and whose each is.
+"""The files of transcripts: of which format each is, where an agent's lie, and which agent owns each.
 
 An agent owns a transcript when it bears a session id that we chose or learnt; failing that, when it was
 started in the agent's directory. Where several agents share a directory the `log_signature` of one of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # reading a bare transcript needs no word of the config
     from fleet.core.model import Fleet
 
 _RACY_NS = 2_000_000_000  # a directory changed this recently may change again within the same time stamp
-HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to say whose a file is
+HEAD_BYTES = 1 << 18  # a kickoff stands at the head; nothing further in is looked at to find the owner
 _GLANCE = 1 << 14  # mostly this much tells
 _ID_BYTES = 4096
 SHARED = "(shared)"  # cannot be the name of an agent
@@ -204,7 +204,7 @@ class Finder:
                     yield path, agent.kind
 
     def _ours(self, path: str, inode: int, kind: str, directories: set[str], sessions: set[str]) -> bool:
-        """Where all projects lie together, a file that is nobody's is opened once and never again."""
+        """Where all projects lie together, a file of no agent is opened once and never again."""
         source = self._heads.get((path, inode))
         if source is None or not source.cwd:
             source = self._heads[path, inode] = describe(path, kind)

@@ -1,8 +1,8 @@
-"""The usage of a fleet's agents, kept up to date at the price of a stat a file.
+"""The usage of a fleet's agents, kept up to date at the price of one stat per file.
 
-A Meter owns one Ledger and remembers how far it has read each file and database. `sweep` looks for what
-is new; `tally` says whose it is. Everything can be thrown away at any time: a new Meter reads the same
-files and arrives at the same figures.
+A Meter owns one Ledger and remembers how far it has read each file and database. `sweep` reads what is new;
+`tally` says which agent used it. A Meter can be thrown away at any time: a new one reads the same files and
+arrives at the same figures.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Meter:
         return True
 
     def read_file(self, path: str, kind: str) -> None:
-        """One file by itself, whoever wrote it."""
+        """One file by itself, of any writer."""
         try:
             stat = os.stat(path)
         except OSError:
@@ -74,7 +74,7 @@ class Meter:
         self._stores[path].sweep()
 
     def tally(self, wanted: Sequence[Wanted]) -> Tally:
-        """Whose the figures are, by what is known of sessions and directories now."""
+        """The figures of each agent, by what is known of sessions and directories now."""
         agents: dict[str, Cells | None] = dict.fromkeys((agent.name for agent in wanted), None)
         shared: Cells = {}
         for source, cells in zip(self.ledger.sources, self.ledger.by_source(), strict=True):

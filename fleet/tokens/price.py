@@ -1,4 +1,4 @@
-"""What tokens cost, in US dollars. Prices are data with a date; a model nobody lists has no price.
+"""What tokens cost, in US dollars. Prices are data with a date; a model in no list has no price.
 
 Three places, the first that knows the model wins: `[price]` in agents.toml, the genai-prices library
 where it is installed, and the table shipped beside this file. Long-context tiers and one-hour cache

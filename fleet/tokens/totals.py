@@ -39,7 +39,7 @@ def own_places(env: Mapping[str, str]) -> list[str]:
 
 
 def jobs_for(paths: Iterable[str]) -> tuple[list[Job], list[str]]:
-    """Files with their format, each file once, and those whose format nobody knows."""
+    """Files with their format, each file once, and those of an unknown format."""
     jobs, unread, seen = [], [], set()
     paths = list(paths)
     named = set(paths)  # by hand: what is no transcript there is told, whatever it is called
@@ -185,10 +185,10 @@ def read_all(jobs: Sequence[Job], processes: int, *, fast: bool = True) -> Meter
     return meter
 
 
-def _deal(jobs: Sequence[Job], hands: int) -> list[list[Job]]:
-    """Largest first, each to the hand that holds least."""
-    shares: list[list[Job]] = [[] for _ in range(hands)]
-    weights = [0] * hands
+def _deal(jobs: Sequence[Job], processes: int) -> list[list[Job]]:
+    """The files of each process: largest first, each to the one with the fewest bytes."""
+    shares: list[list[Job]] = [[] for _ in range(processes)]
+    weights = [0] * processes
     for size, job in sorted(((size_of(job[0]), job) for job in jobs), reverse=True):
         lightest = weights.index(min(weights))
         shares[lightest].append(job)
@@ -197,7 +197,7 @@ def _deal(jobs: Sequence[Job], hands: int) -> list[list[Job]]:
 
 
 def size_of(path: str) -> int:
-    """Of a file, in bytes; one that is gone has none."""
+    """The bytes of a file; 0 for one that is gone."""
     try:
         return os.stat(path).st_size
     except OSError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.backends import corpus, profiles
-from fleet.backends.embed import drawers, embeddings
+from fleet.backends.corpus import drawers, embeddings
 from fleet.backends.screen_reader import ending, read
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.seen import ScreenState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fleet.backends.embed import WIDTHS, Screen, lead, often, output, prose, wrapped
+from fleet.backends.corpus import WIDTHS, Screen, lead, often, output, prose, wrapped
 
 TURN = "\u276f"
 

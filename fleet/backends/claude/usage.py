@@ -261,7 +261,7 @@ def head(lines: Iterator[dict[str, Any]]) -> tuple[str, str]:
 
 
 def entries(line: dict[str, Any]) -> Iterator[Entry]:
-    """The readable events of one line; types that nobody knows yet give none.
+    """The readable events of one line; unknown types give none.
 
     Nor do the steps of a sub-agent that its parent repeats: its own file tells them.
     """

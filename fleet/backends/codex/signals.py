@@ -23,7 +23,7 @@ from fleet.core.words import Witness
 from fleet.text import as_object, objects
 from fleet.times.iso import instant
 
-# Codex adds what happened as the last argument. One rename, so nobody reads half a file; no output.
+# Codex adds what happened as the last argument. One rename, so half a file is never read; no output.
 NOTIFY = (
     '[ -d "$1" ] || exit 0; t=$(mktemp "$1/.XXXXXXXX") || exit 0; '
     'printf %s "$2" >"$t" && mv "$t" "$1/turn-${t##*.}.notify"'
