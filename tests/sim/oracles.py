@@ -80,7 +80,7 @@ class Oracles:
         self.listed = False  # has it in this tick?
         self.acts: Counter[str] = Counter()
         self._limited: dict[str, float] = {}  # when it was last seen truly limited
-        self._shut: dict[str, bytes] = {}  # its window as it stands on disk
+        self._shut: dict[str, tuple[object, ...]] = {}  # its window as it stands on disk
         self._spent: set[bytes] = set()  # causes on record that an act has followed from
         self.starts = Starts(self)
         machine.table.on_end = self.starts.on_end
@@ -183,8 +183,8 @@ class Oracles:
             if agent is not None and agent.mood is Mood.LIMIT:
                 self._limited[name] = now
             file = self.machine.disk.files.get(f"{LOG_DIR}/state/limited-sim-{name}.json")
-            shut = bytes(file.data) if file else b""
-            fresh = shut and shut != self._shut.get(name, b"")
+            shut = _window(bytes(file.data)) if file else ()
+            fresh = shut and shut != self._shut.get(name, ())
             self._shut[name] = shut
             if fresh and now - self._limited.get(name, -1e9) > NOTICED_S:
                 self.fail("I6", f"{name} is held for limited, which it has not been lately: {shut!r}")
@@ -295,6 +295,15 @@ class Oracles:
         if mood is Mood.STRANGE:
             self.fail("I7", f"{what} on {member.name}, whose screen nobody can read")
         self.fail("I23", f"{what} on {member.name}, healthy ({mood}) for {idle:.0f} s")
+
+
+def _window(mark: bytes) -> tuple[object, ...]:
+    """What shuts a window: since when, until when, by which words. That its banner was gone is no news."""
+    try:
+        data = json.loads(mark)
+        return data["since"], data["until"], data["line"]
+    except (ValueError, TypeError, KeyError):
+        return ()  # a story has damaged it
 
 
 class Starts:

@@ -254,6 +254,44 @@ def test_probes_of_a_second_window_are_refused_as_those_of_the_first_were():  # 
     assert sum("The pause is over" in text for text in agent(sim, "a").received) >= 8
 
 
+def test_who_was_taken_down_inside_its_window_and_starts_without_a_banner_is_held_by_no_new_limit():  # I6
+    sim = story(Declared("a", "plain", watch="none"))
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 2400
+        one.rng = Picks(-2)
+        one.limit()
+
+    def up() -> None:
+        sim.machine.members["a"].account.until = 0.0  # the provider takes it back early
+        sim.type_words(("up", "--no-wait"), ["a"], Random(1))
+
+    at(sim, 300, limited)
+    at(sim, 600, lambda: sim.verb("down_all", ["a"], Random(1)))
+    at(sim, 1200, up)
+    told(sim)
+    assert lives(sim) == 2
+
+
+def test_a_date_that_a_clock_which_is_behind_puts_a_year_ahead_is_held_for_and_not_probed_on():  # I5 I48
+    sim = story(Declared("a"), hours=2.0)
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 3600
+        one.rng = Picks(1)
+        one.limit()
+        one.rng = Picks(0)  # refused again, it names the date
+
+    at(sim, 300, limited)
+    at(sim, 900, lambda: sim.nemesis._set(-3e7))
+    told(sim)
+    one = agent(sim, "a")
+    assert sum("The pause is over" in text for text in one.received) == 1
+    assert one.banner - sim.machine.clock.wall() > 300 * 86_400
+
+
 def test_a_time_of_day_that_passed_while_nobody_looked_is_not_tomorrows():  # I48
     sim = story(Declared("a"), hours=3.0)
 
