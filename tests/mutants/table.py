@@ -18,6 +18,9 @@ PHASES = "tests/unit/test_phases.py"
 COMPLETE = "tests/unit/test_complete.py"
 SETTLE = "tests/unit/test_settle.py"
 AGENDA = "tests/unit/test_agenda.py"
+LIMITS = "tests/unit/test_limits.py"
+DONE = "tests/unit/test_done.py"
+WAIT_AND_ENSURE = "tests/unit/test_wait_and_ensure.py"
 
 
 @dataclass(frozen=True)
@@ -631,5 +634,159 @@ MUTANTS = (
         "        changed = replace(changed, server_lost=now.steady)\n",
         "",
         "tests/unit/test_fleet_memory.py::test_a_server_that_went_is_told_and_dated_and_the_same_one_is_no_news",
+    ),
+    Mutant(
+        "restarts at the first sight of a shell",
+        "fleet/core/agent/identity.py",
+        "        if lasted >= case.watchdog.heavy_interval:\n",
+        "        if True:\n",
+        f"{RULES}::test_identity",
+    ),
+    Mutant(
+        "takes a wrapper for another program",
+        "fleet/core/agent/identity.py",
+        "    if proc.other and not proc.expected:\n",
+        "    if proc.other:\n",
+        f"{RULES}::test_identity",
+    ),
+    Mutant(
+        "reboots what it has not measured",
+        "fleet/core/agent/stall.py",
+        "    if quiet >= grace and not case.seen.proc.measured:\n",
+        "    if False:\n",
+        f"{RULES}::test_stall",
+    ),
+    Mutant(
+        "reboots an agent that waits by its own word",
+        "fleet/core/agent/stall.py",
+        "<= memory.marker + case.watchdog.stall_grace and _marker_stands(case):",
+        "<= memory.marker and False:",
+        f"{RULES}::test_stall",
+    ),
+    Mutant(
+        "has no patience with a start",
+        "fleet/core/agent/starting.py",
+        "    if age >= grace or memory.state == ScreenState.ASKING:\n",
+        "    if True:\n",
+        f"{RULES}::test_starting",
+    ),
+    Mutant(
+        "never forces a stop",
+        "fleet/core/agent/stopping.py",
+        'signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")',
+        'signal.SIGTERM, f"{stop.cause}; {left} ignored SIGTERM")',
+        f"{RULES}::test_a_stop_escalates_from_term_to_kill_and_never_the_other_way",
+    ),
+    Mutant(
+        "takes a session away from living processes",
+        "fleet/core/agent/stopping.py",
+        "    if left == 0 and (pane is None or pane.dead):\n",
+        "    if pane is None or pane.dead:\n",
+        f"{RULES}::test_stopping",
+    ),
+    Mutant(
+        "tells of a passed marker again and again",
+        "fleet/core/agent/waiting.py",
+        "    if memory.marker_woken != marker.until and case.watched:\n",
+        "    if case.watched:\n",
+        f"{RULES}::test_waiting",
+    ),
+    Mutant(
+        "wakes at every look",
+        "fleet/core/agent/wake.py",
+        "    if now.steady < due:\n",
+        "    if False:\n",
+        f"{RULES}::test_wake",
+    ),
+    Mutant(
+        "restarts what looks wedged once",
+        "fleet/core/agent/wedged.py",
+        "    if memory.state_looks < LOOKS:\n",
+        "    if False:\n",
+        f"{RULES}::test_wedged",
+    ),
+    Mutant(
+        "resumes the conversation that is wedged",
+        "fleet/core/agent/wedged.py",
+        "replace(memory, afresh=True)",
+        "replace(memory, afresh=False)",
+        f"{RULES}::test_a_conversation_that_is_wedged_or_full_is_not_resumed",
+    ),
+    Mutant(
+        "takes the answer to a probe for an old banner at the next one",
+        "fleet/core/evidence.py",
+        " if not _is_said_anew(memory, old, words))",
+        ")",
+        f"{LIMITS}::test_the_same_answer_to_a_later_probe_is_said_anew",
+    ),
+    Mutant(
+        "believes a marker with open work above it",
+        "fleet/core/loop/done.py",
+        "_body(lines[here + 1 :]) or _above(lines[:here])",
+        "_body(lines[here + 1 :])",
+        f"{DONE}::test_work_that_is_open_above_the_marker_stands_against_it",
+    ),
+    Mutant(
+        "believes a marker that its own body takes back",
+        "fleet/core/loop/done.py",
+        "_body(lines[here + 1 :]) or _above(lines[:here])",
+        "_above(lines[:here])",
+        f"{DONE}::test_a_body_with_a_doubt_in_it_takes_the_marker_back",
+    ),
+    Mutant(
+        "gives two events one ping",
+        "fleet/core/loop/pings.py",
+        'name = f"{about}-{event}-{agent}"',
+        'name = f"{about}-{agent}"',
+        f"{HANDOFF}::test_messages_about_two_events_have_two_ids",
+    ),
+    Mutant(
+        "takes a ping for news in every phase",
+        "fleet/core/loop/pings.py",
+        "        phase=case.phase,\n",
+        "",
+        f"{HANDOFF}::test_what_lies_before_the_start_of_the_phase_is_not_told_in_it",
+    ),
+    Mutant(
+        "a reset that does not wait for the watchdog",
+        "fleet/verbs/reset.py",
+        "return tuple(n for n in names if n in left)",
+        "return ()",
+        f"{VERBS}::test_a_reset_that_a_hung_watchdog_has_not_heeded_says_so_and_is_done_later",
+    ),
+    Mutant(
+        "a gate that passes whatever it says",
+        "fleet/verbs/gate.py",
+        "    return 0 if passed else 1\n",
+        "    return 0\n",
+        "tests/tmux/test_loop.py::test_gates_by_hand_and_by_the_watchdog_are_the_same",
+    ),
+    Mutant(
+        "a wait for the first of several",
+        "fleet/verbs/wait.py",
+        "    for name in args.agent:\n        row = rows[name]\n",
+        "    for name in args.agent[:1]:\n        row = rows[name]\n",
+        f"{WAIT_AND_ENSURE}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
+    ),
+    Mutant(
+        "a wait that takes a phase before for one after",
+        "fleet/verbs/wait.py",
+        "index < ids.index(args.phase)",
+        "index > ids.index(args.phase)",
+        f"{WAIT_AND_ENSURE}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
+    ),
+    Mutant(
+        "an ensure that starts what was taken down",
+        "fleet/verbs/ensure.py",
+        "    if not any(wanted.get(m.name) == Want.UP for m in fleet.members):\n",
+        "    if not wanted:\n",
+        f"{WAIT_AND_ENSURE}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
+    ),
+    Mutant(
+        "an ensure beside a watchdog that hangs",
+        "fleet/verbs/ensure.py",
+        "        operator.stop_watchdog()\n",
+        "        pass\n",
+        f"{WAIT_AND_ENSURE}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
     ),
 )

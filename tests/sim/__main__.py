@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--loops", action="store_true", help="fleets with phases, gates, handoff and hooks")
     parser.add_argument("--goldens", action="store_true", help="compare with what was; see golden.py")
+    parser.add_argument("--long", action="store_true", help="with --goldens: the files of long runs as well")
     parser.add_argument("--renew", action="store_true", help="with --goldens: write the files instead")
     parser.add_argument("--entered", action="store_true", help="which lines of the deciding code are entered")
     args = parser.parse_args(argv)
@@ -86,25 +87,27 @@ def _entered(args: argparse.Namespace) -> int:
 
 
 def _goldens(args: argparse.Namespace) -> int:
-    """Run the seeds of each file as it names them, or renew it with the seeds and hours that are given."""
+    """Compare the seeds of each file, or the first of them, with what they were; or renew the files."""
     different = 0
-    for name, loop in golden.FILES.items():
+    for name, plan in golden.BOOKS.items():
+        if plan.long and not args.long:
+            continue
         book = None if args.renew else golden.read(name)
         if book is not None and not book.comparable:
             print(f"{name}: made with Python {book.python}, not compared by {golden.PYTHON}")
             continue
-        count, hours = (len(book.seeds), book.hours) if book is not None else (args.seeds, args.hours)
-        seeds = range(args.first, min(args.first + args.seeds, count) if book is not None else count)
+        seeds = range(plan.seeds if args.renew else min(plan.seeds, args.seeds))
         with ProcessPoolExecutor(args.jobs) as pool:
-            reports = list(pool.map(run_seed, seeds, repeat(hours), repeat(loop)))
+            reports = list(pool.map(run_seed, seeds, repeat(plan.hours), repeat(plan.loop)))
         found = {report.seed: report.golden for report in reports}
         broken = [f"seed {r.seed}: {r.failure}" for r in reports if r.failure]
         if book is None:
-            golden.write(name, hours, found)
+            golden.write(name, plan.hours, found)
         else:
             broken += book.differences(found)
         different += len(broken)
-        print(*(f"{name}: {line}" for line in broken), f"{name}: {len(found)} seeds x {hours:g} h", sep="\n")
+        lines = (*broken, f"{len(found)} seeds x {plan.hours:g} h")
+        print(*(f"{name}: {line}" for line in lines), sep="\n", flush=True)
     return 1 if different else 0
 
 

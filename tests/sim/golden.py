@@ -4,9 +4,10 @@
 `world` is what the world saw, in order: tmux commands that change something, signals, files by name.
 `events` is which events each subject had, without their order: it survives a change in the timing of others.
 
-`python -m tests.sim --goldens` compares with the files in tests/sim/goldens; with `--renew` it writes them.
-Each file names its hours, its seeds and the Python it was made with; another Python is not compared, as it
-draws other numbers. A commit that renews them says why.
+`python -m tests.sim --goldens` compares with the files in tests/sim/goldens, with `--long` those of long runs
+too; with `--renew` it writes them. `BOOKS` says which seeds are in which file. Each file names its hours and the
+Python it was made with; another Python is not compared, as it draws other numbers. A commit that renews them
+says why.
 """
 
 from __future__ import annotations
@@ -61,13 +62,30 @@ def golden(disk: SimDisk, trace: WorldTrace) -> tuple[Golden, Counter[str]]:
 
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "goldens")
-FILES = {"plain": False, "loops": True}  # name of the file: whether its fleets have a loop
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one file holds: seeds from 0 on, run for some hours, of fleets with or without a loop."""
+
+    seeds: int
+    hours: float
+    loop: bool = False
+    long: bool = False  # minutes of both cores: only when asked for
+
+
+BOOKS = {  # by the name of the file
+    "plain": Plan(20, 2.0),
+    "loops": Plan(20, 2.0, loop=True),
+    "plain-long": Plan(20, 24.0, long=True),
+    "loops-long": Plan(20, 6.0, loop=True, long=True),
+}
 
 
 @dataclass
 class Book:
-    """One file: seeds from 0 on, and what each was like."""
+    """One file: what each of its seeds was like."""
 
     hours: float
     python: str

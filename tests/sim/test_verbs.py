@@ -223,6 +223,21 @@ def test_reset_forgives_a_service_that_was_given_up():  # I21
     assert states == ["FATAL", "RUNNING"]
 
 
+def test_a_reset_that_a_hung_watchdog_has_not_heeded_says_so_and_is_done_later():  # I21 I39
+    sim = story(Declared("a"))
+    typed = Typed(sim)
+    sim.machine.temper.not_found = 1.0
+    at(sim, 600, lambda: setattr(sim.machine.temper, "not_found", 0.0))
+    at(sim, 690, lambda: sim.stop_watchdog(60.0))
+    typed.at(700, "reset a")
+    seen = []
+    at(sim, 900, lambda: seen.append(agent(sim, "a").mood))
+    told(sim)
+    assert typed.codes == [1]
+    assert "the watchdog did not answer within 15 s" in typed.verbs[0].err.getvalue()
+    assert seen == [Mood.WORK]
+
+
 @pytest.mark.parametrize("watched", [True, False])
 def test_phase_set_moves_the_running_agents_with_the_loop(watched):  # I27
     sim = looping()

@@ -670,6 +670,14 @@ def test_wedged(state, looks, action, words):
     check(wedged(case(memory, seen=seen(reading=reading(state, line="redacted")))), action, words)
 
 
+@pytest.mark.parametrize(("state", "afresh"), [("wedged", True), ("context", True), ("idle", False)])
+def test_a_conversation_that_is_wedged_or_full_is_not_resumed(state, afresh):
+    memory = replace(READY, state=state, state_looks=2, quiet_since=NOW.after(-9000))
+    verdict = judge(case(memory, seen=seen(reading=reading(state, line="redacted"))))
+    assert isinstance(verdict.effects[0], Signal)
+    assert verdict.memory.afresh is afresh
+
+
 @pytest.mark.parametrize(
     ("memory", "dialog", "action", "words"),
     [
