@@ -78,6 +78,7 @@ class Persona:
     submit: str = "Enter"
     spinner: bool = True  # a working screen changes every second
     asks_at_boot: float = 0.2
+    menus: float = 0.0  # chance that a menu opens below the banner of a limit
     composer: bool = True  # its profile can make out a composer, dialogs, quotations; otherwise it has none
     hooks: bool = False  # it reports by itself what it does
     transcript: bool = False  # it keeps a file of what was said in its conversation
@@ -97,7 +98,7 @@ class Persona:
 
 PERSONAS = {
     "clod": Persona("clod"),
-    "hook": Persona("hook", hooks=True),
+    "hook": Persona("hook", hooks=True, menus=0.5),
     "scribe": Persona("scribe", transcript=True),
     "codec": Persona("codec", rollout=True),
     "envoy": Persona("envoy", server=True, asks_at_boot=0.0),
@@ -189,6 +190,7 @@ class SimAgent:
         self.banner = 0.0  # wall: the reset that the banner on the screen names; 0: none named
         self.refused = 0.0  # universe time at which the banner was first shown, or came back from a probe
         self.draft_since = 0.0
+        self.menu = False  # of a limit; one key closes it
         self.mood = Mood.BOOT
         self.since = self.born = clock.t  # universe time at which the mood, and the life, began
         self.lines: list[str] = ["@ welcome"]
@@ -251,7 +253,7 @@ class SimAgent:
 
     def enter(self, mood: Mood, *lines: str) -> None:
         """Another mood, and what is printed on the way into it."""
-        self.mood, self.since, self.noticed = mood, self.clock.t, 0
+        self.mood, self.since, self.noticed, self.menu = mood, self.clock.t, 0, False
         self.was_ready = self.was_ready or mood is not Mood.DIALOG
         self.say(*lines)
         if self._on_hook is not None and (event := HOOKS.get(mood)):
@@ -398,6 +400,7 @@ class SimAgent:
         spelling = self.rng.choice(spellings)
         self.enter(Mood.LIMIT, f"! You have hit your usage limit. {spelling}".rstrip())
         self.banner = printed if spelling else 0.0
+        self.menu = bool(self.persona.menus) and self.rng.random() < self.persona.menus
 
     def _to_retry(self) -> None:
         self.until = self.clock.wall() + self.rng.uniform(20, 400)
@@ -450,7 +453,7 @@ class SimAgent:
         if self.mood is Mood.SHELL:
             self.text_in_shell.append(text)
             return
-        if self.mood in (Mood.BOOT, Mood.DIALOG, Mood.ASK, Mood.HUNG, Mood.AUTH):
+        if self.menu or self.mood in (Mood.BOOT, Mood.DIALOG, Mood.ASK, Mood.HUNG, Mood.AUTH):
             return  # swallowed
         slowest = 0.8 if self.persona.composer else 0.08  # without a composer nobody could see it arrive
         self.clock.after(self.rng.uniform(0.005, slowest), lambda: self._arrives(text))
@@ -473,6 +476,8 @@ class SimAgent:
                 self._then(0.3, self._ready)
             elif name == "Enter":
                 self.die(code=1)  # the default answer is "No, exit"
+        elif self.menu:
+            self.menu, self._shown = False, None  # whichever: it waits
         elif self.mood in (Mood.ASK, Mood.AUTH):
             return
         elif name == self.persona.submit and self.composer:
@@ -511,7 +516,8 @@ class SimAgent:
 
     def human_types(self, text: str) -> None:
         """A person at the keyboard, half way through a sentence."""
-        if self.alive and self.persona.composer and self.mood in AT_PROMPT and not self.composer:
+        free = self.mood in AT_PROMPT and not self.menu and not self.composer
+        if self.alive and self.persona.composer and free:
             self.composer, self.draft_by_human, self.draft_since = text, True, self.clock.t
             self.session.typed_at = self.touched = self.clock.wall()
             self._shown = None
@@ -540,7 +546,8 @@ class SimAgent:
     def screen(self) -> str:
         """What capture-pane would print."""
         tick = int(self.clock.t - self.since) if self.persona.spinner else 0
-        key = (self.mood, tick if self.mood in (Mood.WORK, Mood.RETRY, Mood.HUNG) else 0, self.composer)
+        moves = self.mood in (Mood.WORK, Mood.RETRY, Mood.HUNG)
+        key = (self.mood, tick if moves else 0, self.composer, self.menu)
         if self._shown is not None and self._shown[0] == key:
             return self._shown[1]
         text = draw(self, tick)
@@ -562,6 +569,9 @@ def draw(agent: SimAgent, tick: int) -> str:
         return "\n".join(
             [*agent.lines, "", "Allow this command?", "  1. Yes", "> 2. No", "  choose with the arrow keys"]
         )
+    if agent.menu:
+        choices = ["> 1. Stop and wait for limit to reset", "  2. Upgrade", "  choose with the arrow keys"]
+        return "\n".join([*agent.lines, "", "What do you want to do?", *choices])
     state = {
         Mood.WORK: f"* working ({tick}s, esc to interrupt)",
         Mood.HUNG: "* working (61s, esc to interrupt)",

@@ -106,32 +106,32 @@ re = "retrying in"
 [[backend.{name}.patterns]]
 name = "limit"
 state = "limited"
-region = "live"
-re = "^! You have hit your usage limit"
+region = "{region}"
+re = "^{gutter}! You have hit your usage limit"
 
 [[backend.{name}.patterns]]
 name = "fatal"
 state = "wedged"
-region = "live"
-re = "^! FATAL"
+region = "{region}"
+re = "^{gutter}! FATAL"
 
 [[backend.{name}.patterns]]
 name = "error"
 state = "error"
-region = "live"
-re = "^! API Error"
+region = "{region}"
+re = "^{gutter}! API Error"
 
 [[backend.{name}.patterns]]
 name = "login"
 state = "auth"
-region = "live"
-re = "^! Please log in"
+region = "{region}"
+re = "^{gutter}! Please log in"
 
 [[backend.{name}.patterns]]
 name = "context"
 state = "context"
-region = "live"
-re = "^! Context is full"
+region = "{region}"
+re = "^{gutter}! Context is full"
 
 [[backend.{name}.patterns]]
 name = "prompt"
@@ -143,6 +143,11 @@ re = "^>"
 name = "trust"
 re = "Do you trust this folder"
 key = "1"
+
+[[backend.{name}.dialogs]]
+name = "limit-menu"
+re = "What do you want to do.*Stop and wait"
+key = "Escape"
 
 [[backend.{name}.dialogs]]
 name = "permission"
@@ -209,12 +214,12 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
     head = HEAD.format(
         signal=signal,
         heavy=heavy,
-        clod_screen=SCREEN.format(name="clod"),
-        opal_screen=SCREEN.format(name="opal"),
+        clod_screen=screen("clod"),
+        opal_screen=screen("opal"),
     )
     used = {a.backend for a in agents}
     hooks = [
-        REPORTS.format(name=n, source=s, how=OWN_CHOICE.get(n, OURS)) + SCREEN.format(name=n)
+        REPORTS.format(name=n, source=s, how=OWN_CHOICE.get(n, OURS)) + screen(n, reports=True)
         for n, s in REPORTING
         if n in used
     ]
@@ -224,6 +229,12 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
     if any(a.kind == "loop" for a in agents):
         parts.append(LOOP + "".join(map(_phase, PHASES)))
     return "\n".join(parts)
+
+
+def screen(name: str, *, reports: bool = False) -> str:
+    """How its screen is read. Words that a CLI reports are read as its notices, behind the glyph of its own."""
+    gutter = "(?:[⎿●■] )?" if reports else ""
+    return SCREEN.format(name=name, region="notice" if reports else "live", gutter=gutter)
 
 
 def _phase(name: str) -> str:

@@ -241,6 +241,8 @@ class Oracles:
         allowed = mood is Mood.DIALOG and verb == "press" and detail == "1"
         if mood in (Mood.ASK, Mood.DIALOG) and not allowed:
             self.fail("I14", f"{verb} {detail!r} into an open question of {name}")
+        if agent.menu and (verb, detail) != ("press", "Escape"):
+            self.fail("I14", f"{verb} {detail!r} into the menu of a limit of {name}")
         if mood in (Mood.WORK, Mood.RETRY) and not agent.persona.queues and verb == "paste":
             self.fail("I13", f"{verb} {detail!r} into {name} at work")
         if mood is Mood.STRANGE:

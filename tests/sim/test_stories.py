@@ -674,6 +674,66 @@ def test_a_message_goes_by_the_server_or_is_typed_and_arrives_once(trouble):  # 
     assert sim.oracles.acts["post"] == (0 if trouble else 1)
 
 
+@pytest.mark.parametrize(("backend", "place"), [("codec", -1), ("hook", 1), ("scribe", 1), ("envoy", 1)])
+def test_a_limit_that_a_cli_reports_is_believed_until_the_end_that_it_names(backend, place):  # I5 I48
+    """The banner of codec names no end; its rollout does."""
+    sim = story(Declared("a", backend), hours=2.0)
+    heard: list[int] = []
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(place)
+        one.limit()
+
+    at(sim, 300, limited)
+    at(sim, 1700, lambda: heard.append(len(agent(sim, "a").received)))
+    told(sim)
+    one = agent(sim, "a")
+    assert heard == [len(one.received) - 1], "one probe, and none before the end"
+    assert one.mood is Mood.WORK
+    assert lives(sim) == 1
+
+
+def test_the_menu_of_a_limit_is_closed_with_its_one_key_when_the_window_is_over():  # I5 I14 I48
+    sim = story(Declared("a", "hook"), hours=2.0)
+    seen: list[bool] = []
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(1)
+        one.limit()
+        one.menu = True
+
+    at(sim, 300, limited)
+    at(sim, 1700, lambda: seen.append(agent(sim, "a").menu))
+    told(sim)
+    one = agent(sim, "a")
+    assert seen == [True]
+    assert one.mood is Mood.WORK
+    assert sum("The pause is over" in text for text in one.received) == 1
+
+
+def test_a_question_that_is_open_when_the_window_ends_is_left_to_a_person():  # I5 I14
+    sim = story(Declared("a"), hours=2.0)
+    moods: list[Mood] = []
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(1)
+        one.limit()
+
+    at(sim, 300, limited)
+    at(sim, 600, lambda: agent(sim, "a").enter(Mood.ASK))  # somebody tried something there
+    at(sim, 4000, lambda: moods.append(agent(sim, "a").mood))  # it is answered when peace comes
+    told(sim)
+    assert moods == [Mood.ASK]
+    assert agent(sim, "a").mood is Mood.WORK
+    assert lives(sim) == 1
+
+
 def test_the_probe_at_the_end_of_a_window_goes_by_the_server():  # I48
     sim = story(Declared("a", "envoy"), hours=1.5)
 
