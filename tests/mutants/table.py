@@ -638,15 +638,15 @@ MUTANTS = (
     Mutant(
         "restarts at the first sight of a shell",
         "fleet/core/agent/identity.py",
-        "        if lasted >= case.watchdog.heavy_interval:\n",
-        "        if True:\n",
+        "    if lasted >= longest:\n",
+        "    if True:\n",
         f"{RULES}::test_identity",
     ),
     Mutant(
         "takes a wrapper for another program",
         "fleet/core/agent/identity.py",
-        "    if proc.other and not proc.expected:\n",
-        "    if proc.other:\n",
+        "    if proc.expected:\n",
+        "    if False:\n",
         f"{RULES}::test_identity",
     ),
     Mutant(
@@ -735,16 +735,16 @@ MUTANTS = (
     ),
     Mutant(
         "gives two events one ping",
-        "fleet/core/loop/pings.py",
+        "fleet/core/loop/loop_case.py",
         'name = f"{about}-{event}-{agent}"',
         'name = f"{about}-{agent}"',
         f"{HANDOFF}::test_messages_about_two_events_have_two_ids",
     ),
     Mutant(
         "takes a ping for news in every phase",
-        "fleet/core/loop/pings.py",
-        "        phase=case.phase,\n",
-        "",
+        "fleet/core/loop/loop_case.py",
+        "inbox=inbox, phase=phase)",
+        "inbox=inbox)",
         f"{HANDOFF}::test_what_lies_before_the_start_of_the_phase_is_not_told_in_it",
     ),
     Mutant(

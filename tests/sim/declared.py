@@ -232,7 +232,7 @@ def toml(agents: list[Declared], *, signal: float = 30.0, heavy: float = 300.0, 
 
 
 def screen(name: str, *, reports: bool = False) -> str:
-    """How its screen is read. Words that a CLI reports are read as its notices, behind the glyph of its own."""
+    """How its screen is read. Words that a CLI reports are read as its notices, behind its own glyph."""
     gutter = "(?:[⎿●■] )?" if reports else ""
     return SCREEN.format(name=name, region="notice" if reports else "live", gutter=gutter)
 

@@ -5,9 +5,9 @@
 `events` is which events each subject had, without their order: it survives a change in the timing of others.
 
 `python -m tests.sim --goldens` compares with the files in tests/sim/goldens, with `--long` those of long runs
-too; with `--renew` it writes them. `BOOKS` says which seeds are in which file. Each file names its hours and the
-Python it was made with; another Python is not compared, as it draws other numbers. A commit that renews them
-says why.
+too; with `--renew` it writes them. `BOOKS` says which seeds are in which file. Each file names its hours and
+the Python it was made with; another Python is not compared, as it draws other numbers. A commit that renews
+them says why.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ class Liveness:
 
     def _must_resume(self, member: SimMember, agent: SimAgent) -> None:
         wall = self._machine.clock.wall()
-        # What its banner names is believed, also where the clock was set back under it since, but for eight days
-        # at most; one that came on a clock which is behind is tried after those.
+        # What its banner names is believed, also where the clock was set back under it since, but for eight
+        # days at most; one that came on a clock which is behind is tried after those.
         moved = self._oracles.excuses.jumped >= agent.since
         named = agent.banner if not moved or agent.banner - wall <= FARTHEST_S else 0.0
         over = wall - max(agent.account.until, named)

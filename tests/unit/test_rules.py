@@ -791,6 +791,7 @@ def test_two_wakes_are_never_queued():
 
 
 QUIET = replace(READY, quiet_since=NOW.steady - 301, still_since=NOW.steady - 301)
+UNMEASURED = seen(proc=ProcView(measured=False))
 
 
 @pytest.mark.parametrize(
@@ -831,9 +832,7 @@ QUIET = replace(READY, quiet_since=NOW.steady - 301, still_since=NOW.steady - 30
             id="T58-once",
         ),
         pytest.param(replace(QUIET, state="unknown"), AGENT, {}, None, None, id="I7-unknown-is-not-idle"),
-        pytest.param(
-            QUIET, AGENT, {"seen": seen(proc=ProcView(measured=False))}, None, "measuring", id="I16-measure-first"
-        ),
+        pytest.param(QUIET, AGENT, {"seen": UNMEASURED}, None, "measuring", id="I16-measure-first"),
     ],
 )
 def test_stall(memory, agent, more, action, words):
