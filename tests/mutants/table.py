@@ -687,8 +687,8 @@ MUTANTS = (
     Mutant(
         "tells of a passed marker again and again",
         "fleet/core/agent/waiting.py",
-        "    if memory.marker_woken != marker.until and case.watched:\n",
-        "    if case.watched:\n",
+        "    if memory.marker_woken != marker.until and case.agent.watched:\n",
+        "    if case.agent.watched:\n",
         f"{RULES}::test_waiting",
     ),
     Mutant(
@@ -731,6 +731,13 @@ MUTANTS = (
         "fleet/core/loop/done.py",
         "_body(lines[here + 1 :]) or _above(lines[:here])",
         "_above(lines[:here])",
+        f"{DONE}::test_a_body_with_a_doubt_in_it_takes_the_marker_back",
+    ),
+    Mutant(
+        "takes a hedge for a fact",
+        "fleet/core/loop/statement.py",
+        'if letter == "H" or (letter in "TNZ" and not done):',
+        'if letter in "TNZ" and not done:',
         f"{DONE}::test_a_body_with_a_doubt_in_it_takes_the_marker_back",
     ),
     Mutant(
