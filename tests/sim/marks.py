@@ -12,9 +12,7 @@ from tests.sim.faults import DAILY, LOOP_DAILY
 from tests.sim.simulation import Report
 from tools.verbs_and_states import EDGES
 
-OF_THE_LOOP = frozenset({"turnover", "task"})  # rules that only a fleet with a loop can reach
-
-
+OF_THE_LOOP = frozenset({"turnover"})  # rules that only a fleet with a loop can reach
 VERBS = ("up", "down", "restart", "pause", "unpause", "send", "reset")
 LOOP_EVENTS = (
     EventType.PHASE_SET,

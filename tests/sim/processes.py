@@ -139,10 +139,6 @@ class ProcessTable:
                 self.kill(proc, signals.SIGCONT)
             self.kill(proc, signals.SIGHUP)
 
-    def of_run(self, run: str) -> list[SimProc]:
-        """Every living process that carries this run id."""
-        return [p for p in self.by_pid.values() if p.run == run]
-
     def below(self, pid: int) -> list[SimProc]:
         """The process and its descendants, itself first."""
         top = self.by_pid.get(pid)
