@@ -60,19 +60,11 @@ class Directories(Protocol):
         """The folders in a folder."""
 
 
-class Sweep(Protocol):
-    """How far one database has been read."""
-
-    def sweep(self) -> None:
-        """Count what changed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """How a file is known to be of this format."""
 
     name: str
-    cli: str  # the folder
     called: str  # in a sentence about what can be read
     marks: int  # how many it is known by: what needs more of them is asked first
     is_line: Callable[[dict[str, Any]], bool] | None = None  # by one line
@@ -104,7 +96,9 @@ class StoreFormat(Format):
     """One database a home, for all conversations."""
 
     path: Callable[[str], str]  # in a home
-    open: Callable[[str, Ledger], Sweep]
+    open: Callable[
+        [str, Ledger], Callable[[], None]
+    ]  # gives what counts all that changed since its last call
     entries: Callable[[str], Iterator[Entry]]
     # What came since a mark and the mark after that; nothing while the database cannot be read.
     news: Callable[[str, Any], tuple[list[tuple[Transcript, list[Entry]]], Any] | None]

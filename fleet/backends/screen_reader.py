@@ -127,6 +127,13 @@ class _Rule:
         self.search = re.compile(pattern.re, re.MULTILINE).search
         self.unless = re.compile(pattern.unless).search if pattern.unless else None
 
+    def matches(self, text: str) -> bool:
+        return bool(self.search(text)) and not (self.unless and self.unless(text))
+
+    def until(self, text: str, now: Wall, zone: str) -> Wall | None:
+        """When what the text says ends, if that is dated."""
+        return parse_reset(text, now=now, zone=zone) if self.state in _DATED else None
+
 
 class _Profile:
     """Everything of a Backend that reading needs, compiled once."""
@@ -142,11 +149,8 @@ class _Profile:
         self.active = re.compile(backend.active_re) if backend.active_re else None
         self.limit = re.compile(backend.limit_re) if backend.limit_re else None
         self.fatal = re.compile(backend.fatal_re) if backend.fatal_re else None
-        self._apart = {rule.name for rule in rules if rule.region not in _BY_MOUTH}
-
-    def spoken(self, pattern: str) -> bool:
-        """Does this pattern look where an agent's own words may stand?"""
-        return pattern not in self._apart
+        # Patterns that look where an agent's own words never stand.
+        self.apart = {rule.name for rule in rules if rule.region not in _BY_MOUTH}
 
 
 _profiles: dict[int, _Profile] = {}
@@ -205,7 +209,7 @@ def _read_profile(profile: _Profile, lines: list[str], now: Wall, zone: str) -> 
         queued=parts.queued,
         marker=_marker(parts, now),
         above=_above(parts, lines, line) if state in _BAD else "",
-        spoken=state in _BAD and profile.spoken(pattern),
+        spoken=state in _BAD and pattern not in profile.apart,
         beside=() if state in _BAD else tuple(evidence(block.text) for block in parts.notices),
         content_hash=content_hash(line for b in parts.live if b.kind is not Kind.STATUS for line in b.lines),
     )
@@ -216,9 +220,10 @@ def _beside(dialog: Dialog, state: ScreenState, *, asked: bool) -> bool:
     return (state is ScreenState.AUTH and asked) or (state is ScreenState.LIMITED and bool(dialog.key))
 
 
-def _verdict(
-    profile: _Profile, parts: Parts, lines: list[str], now: Wall, zone: str
-) -> tuple[ScreenState, str, str, Wall | None]:
+_Finding = tuple[ScreenState, str, str, Wall | None]  # state, pattern, the text that shows it, until when
+
+
+def _verdict(profile: _Profile, parts: Parts, lines: list[str], now: Wall, zone: str) -> _Finding:
     regions: dict[str, list[str]] = {}
     seen = parts.composer is not None or bool(parts.dialog)
     if seen:
@@ -230,11 +235,10 @@ def _verdict(
         if texts is None:
             texts = regions[rule.region] = rule.cut(parts, lines)
         for text in texts:
-            if rule.search(text) and not (rule.unless and rule.unless(text)):
-                until = parse_reset(text, now=now, zone=zone) if rule.state in _DATED else None
-                if rule.state is not ScreenState.IDLE:
-                    return rule.state, rule.name, text, until
-                return _contract_beside(profile, parts, now, zone) or (rule.state, rule.name, text, until)
+            if rule.matches(text):
+                found = rule.state, rule.name, text, rule.until(text, now, zone)
+                idle = rule.state is ScreenState.IDLE
+                return (_contract_beside(profile, parts, now, zone) if idle else None) or found
     return _contract_beside(profile, parts, now, zone) or (ScreenState.UNKNOWN, "", "", None)
 
 
@@ -256,9 +260,8 @@ def failure(
     for gutter in gutters:
         line = gutter + " ".join(words.split())
         for rule in _profile(heading.backend).rules:
-            if rule.region == "notice" and rule.search(line) and not (rule.unless and rule.unless(line)):
-                dated = rule.state in _DATED
-                until = parse_reset(line, now=Wall(at), zone=heading.zone) if dated else None
+            if rule.region == "notice" and rule.matches(line):
+                until = rule.until(line, Wall(at), heading.zone)
                 return _FAILURES.get(rule.state, ReportKind.TURN_FAILED), until
     return ReportKind.TURN_FAILED, None
 
@@ -288,9 +291,7 @@ _REGIONS: dict[str, _Cut] = {
 }
 
 
-def _contract_beside(
-    profile: _Profile, parts: Parts, now: Wall, zone: str
-) -> tuple[ScreenState, str, str, Wall | None] | None:
+def _contract_beside(profile: _Profile, parts: Parts, now: Wall, zone: str) -> _Finding | None:
     """A project's own active_re, limit_re and fatal_re, where the profile itself has nothing to report."""
     newest, status = parts.newest, parts.status
     if profile.active:

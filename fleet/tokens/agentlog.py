@@ -146,7 +146,7 @@ def _render(args: argparse.Namespace) -> int:
         entries = file_entries(args.file, kind)
         if args.html:
             name = os.path.basename(args.file)
-            facts, note = _facts(args.file, kind), f"Transcript of {formats()[kind].cli}."
+            facts, note = _facts(args.file, kind), f"Transcript: {formats()[kind].called}."
             text = page(entries, renderer, title=name, facts=facts, note=note)
             _write(args.html, text)
             print(f"wrote {args.html}", file=sys.stderr)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fleet.backends.ledger import Cells, Ledger, Transcript, add_cells
-from fleet.backends.readers import StoreFormat, Sweep, Wanted, lines_of, store_of, stores
+from fleet.backends.readers import StoreFormat, Wanted, lines_of, store_of, stores
 from fleet.reading import BLOCK, Feed, Ident, Tail, ident_of
 from fleet.tokens.files import SHARED, Finder, describe, mentions, owner
 
@@ -42,7 +42,7 @@ class Meter:
         self._buffer = bytearray(BLOCK)
         self._follows: dict[Ident, _Follow] = {}
         self._finder = Finder(lambda ident: ident in self._follows)
-        self._stores: dict[str, Sweep] = {}
+        self._stores: dict[str, Callable[[], None]] = {}
         self._signed: set[tuple[str, str]] = set()
 
     def sweep(self, wanted: Sequence[Wanted], budget: int | None = None) -> bool:
@@ -71,7 +71,7 @@ class Meter:
     def _sweep(self, path: str, store: StoreFormat) -> None:
         if path not in self._stores:
             self._stores[path] = store.open(path, self.ledger)
-        self._stores[path].sweep()
+        self._stores[path]()
 
     def tally(self, wanted: Sequence[Wanted]) -> Tally:
         """The figures of each agent, by what is known of sessions and directories now."""

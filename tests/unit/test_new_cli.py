@@ -103,7 +103,6 @@ READER = UsageReader(
     formats=(
         LineFormat(
             name="mimic",
-            cli="mimic",
             called="songs of mimic",
             marks=2,
             is_line=lambda line: "song" in line and "notes" in line,

@@ -351,7 +351,6 @@ READER = UsageReader(
     formats=(
         LineFormat(
             name=KIND,
-            cli=KIND,
             called="JSON lines of claude",
             marks=1,
             is_line=_is_line,

@@ -286,7 +286,6 @@ READER = UsageReader(
     formats=(
         LineFormat(
             name=KIND,
-            cli=KIND,
             called="JSON lines of codex",
             marks=2,
             is_line=lambda line: "payload" in line and "type" in line,

@@ -338,12 +338,11 @@ READER = UsageReader(
     formats=(
         StoreFormat(
             name=KIND,
-            cli=KIND,
             called="opencode's database",
             marks=4,
             magic=b"SQLite format 3\x00",
             path=database,
-            open=Database,
+            open=lambda path, ledger: Database(path, ledger).sweep,
             entries=stored_entries,
             news=_news,
             opening=_first_words,
@@ -351,7 +350,6 @@ READER = UsageReader(
         ),
         DocumentFormat(
             name=EXPORT,
-            cli=KIND,
             called="what `opencode export` prints",
             marks=4,
             is_line=lambda line: "messages" in line and "info" in line,
@@ -361,7 +359,6 @@ READER = UsageReader(
         ),
         DocumentFormat(
             name=MESSAGE,
-            cli=KIND,
             called="",
             marks=3,
             is_line=lambda line: "sessionID" in line and "role" in line,
