@@ -55,9 +55,10 @@ class Counts:
 
     @classmethod
     def of(cls, data: Any) -> Counts:
-        """From a dict or sequence read back from disk; what is not a number counts as nothing."""
-        values = [data.get(name) for name in FIELDS] if isinstance(data, dict) else list(data or ())
-        return cls(*(number(value) for value in values[:4]))
+        """As a record has them, or a bare figure of input; what is not a number counts as nothing."""
+        if isinstance(data, dict):
+            return cls(*(number(data.get(name)) for name in FIELDS))
+        return cls(input=number(data))
 
 
 FIELDS = ("input", "output", "cache_write", "cache_read")

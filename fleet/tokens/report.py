@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.backends.ledger import FIELDS, Counts, sum_counts
 from fleet.text import render
-from fleet.tokens.tokenlog import Record, record_cells, sum_costs
+from fleet.tokens.tokenlog import Record, record_cells, record_days, sum_costs
 
 if TYPE_CHECKING:
     from fleet.tokens.price import PriceBook
@@ -109,8 +109,8 @@ def by_day(records: Sequence[Record]) -> list[TableRow]:
     """What was used on each day, in universal time."""
     days: dict[str, list[Models]] = {}
     for record in records:
-        for day, models in (record.get("days") or {}).items():
-            days.setdefault(day, []).append({model: Counts.of(counts) for model, counts in models.items()})
+        for day, models in record_days(record).items():
+            days.setdefault(day, []).append(models)
     return [TableRow(day, merge(parts)) for day, parts in sorted(days.items())]
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fleet.backends.ledger import Cells, Counts, add_cells, number, sum_counts
+from fleet.backends.ledger import Cells, Counts, add_cells, sum_counts
 from fleet.ports import LogDisk
 from fleet.text import as_object
 from fleet.tokens.files import SHARED
@@ -130,18 +130,24 @@ def make_record(
 
 def record_cells(record: Record) -> dict[str, dict[str, Counts] | None]:
     """Per agent, and for what several share, the counts by model; None where there is no transcript."""
-    columns = dict(record.get("agents") or {})
-    if isinstance(record.get("shared"), dict):
-        columns[SHARED] = record["shared"]
-    return {name: _models(column) for name, column in columns.items()}
+    columns = _dict(record.get("agents")) | {SHARED: record.get("shared")}
+    if not isinstance(columns[SHARED], dict):
+        del columns[SHARED]
+    return {name: None if column is None else _models(column) for name, column in columns.items()}
 
 
-def _models(column: Any) -> dict[str, Counts] | None:
-    if column is None:
-        return None
-    if not isinstance(column, dict):  # a bare figure, as other writers of this file put it
-        return {"": Counts(input=number(column))}
-    models = column.get("models")
-    if isinstance(models, dict):
-        return {model: Counts.of(counts) for model, counts in models.items()}
-    return {"": Counts.of(column)}
+def record_days(record: Record) -> dict[str, dict[str, Counts]]:
+    """By day in universal time, the counts by model."""
+    days = _dict(record.get("days"))
+    return {day: {name: Counts.of(c) for name, c in _dict(models).items()} for day, models in days.items()}
+
+
+def _models(column: Any) -> dict[str, Counts]:
+    """A column of ours is by model; other writers of this file may put four counts or one figure there."""
+    models = column.get("models") if isinstance(column, dict) else None
+    named = models if isinstance(models, dict) else {"": column}
+    return {name: Counts.of(counts) for name, counts in named.items()}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

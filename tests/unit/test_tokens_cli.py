@@ -346,3 +346,23 @@ def test_a_record_of_another_writer_is_still_shown():
     assert row.counts == Counts(input=5)
     assert row.columns is not None
     assert row.columns["adversary"] is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"agents": [1], "days": "x"},
+        {"agents": "builder", "days": {"2026-11-16": 5}},
+        {"agents": {"builder": [1, 2]}, "days": {"2026-11-16": {"m": [1]}}},
+        {"agents": {"builder": {"models": {"m": None}}}, "duration_s": "long", "shared": 5},
+        {"agents": None, "days": None, "start": "soon"},
+    ],
+)
+def test_a_record_with_odd_values_breaks_no_form_of_the_report(project, odd):
+    with open(project / "state" / "token-log.jsonl", "a") as log:
+        log.write(json.dumps({"phase": "odd", **odd}) + "\n")
+    by = [["--by", kind] for kind in ("agent", "model", "day")]
+    for words in ([], *by, ["--plot"], ["--html", "x.html"]):
+        assert tokens(*words)[0] == 0
+    assert "odd" in tokens()[1]
+    assert json.loads(tokens("--json")[1])["total"]["total"] == 7131575

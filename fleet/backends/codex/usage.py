@@ -35,7 +35,7 @@ from fleet.backends.readers import (
     told_call,
 )
 from fleet.backends.readers import text_of as _text
-from fleet.reading import Feed, Ident
+from fleet.reading import Ident
 from fleet.text import as_object
 
 KIND = "codex"
@@ -92,9 +92,8 @@ class Thread:
     era: int = 0  # how often the CLI began to count anew
     copied: list[Four] = field(default_factory=list)  # the totals of the parent that are still to come
     inherits: bool = False  # the first total that is its own stands on what the parent had used
-    asked: dict[str, tuple[Four, Four | None, str]] = field(
-        default_factory=dict
-    )  # responses no total shows yet
+    # Responses that no total shows yet: their usage, the total after them, the day.
+    asked: dict[str, tuple[Four, Four | None, str]] = field(default_factory=dict)
     newest: str = ""  # of those
     compacted: set[str] = field(default_factory=set)
 
@@ -102,10 +101,8 @@ class Thread:
         """The file is read from its start again; what it repeats is known by thread and total."""
         self.__init__(self.ledger, self.source)  # type: ignore[misc]  # as if it were new
 
-    def feeder(self) -> Feed:
-        return self._feed
-
-    def _feed(self, buffer: bytearray, end: int, offset: int) -> None:
+    def feed(self, buffer: bytearray, end: int, offset: int) -> None:
+        """Count some lines: what a Tail feeds."""
         find, stop = buffer.find, -1
         while (start := stop + 1) < end:
             stop = find(b"\n", start, end)
@@ -272,7 +269,7 @@ def _message(payload: dict[str, Any], at: float | None) -> Iterator[Entry]:
 
 def _count(ledger: Ledger, source: int, _file: Ident, _fast: bool) -> Counter:  # noqa: FBT001 - see LineFormat
     thread = Thread(ledger, source)
-    return thread.feeder(), thread.restart
+    return thread.feed, thread.restart
 
 
 def _paths(agent: Wanted, directories: Directories) -> Iterator[tuple[str, int]]:
