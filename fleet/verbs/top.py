@@ -26,10 +26,11 @@ from fleet.store.documents import Store, StoreError
 from fleet.store.eventlog import Bookmark, end_of, read_on
 from fleet.supervisor.declaration import attend
 from fleet.tokens.books import PhaseMeter
-from fleet.tokens.files import conversations, wanted_of
+from fleet.tokens.files import SHARED, conversations, wanted_of
 from fleet.tokens.meter import Meter
 from fleet.tokens.price import PriceBook
-from fleet.tokens.tokenlog import TokenLog
+from fleet.tokens.report import by_agent
+from fleet.tokens.tokenlog import Record, TokenLog
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.last_view import gather
@@ -99,12 +100,12 @@ class RealFleet:
             return {}
         log = TokenLog(fleet.log_dir, RealDisk())
         store = Store(RealDisk(), os.path.join(fleet.log_dir, "state"), self._clock.wall, repair=False)
-        records = list(log.records())
+        records, prices = log.records(), PriceBook(fleet.prices, library=False)
         with contextlib.suppress(OSError, StoreError):
-            meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False), meter=self._meter)
+            meter = PhaseMeter(store, log, prices, meter=self._meter)
             live = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), self._clock.wall())
             records += [live] if live else []
-        return summed(records)
+        return summed(records, prices)
 
     def run(self, *words: str, text: str = "") -> tuple[int, str]:
         try:
@@ -130,14 +131,7 @@ class RealFleet:
         return engine.command(*words, "--config", self.fleet.config_path)
 
 
-def summed(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, float | None]]:
-    """By agent; money is unknown as soon as a part of it is."""
-    found: dict[str, tuple[int, float | None]] = {}
-    for record in records:
-        for name, column in (record.get("agents") or {}).items():
-            if isinstance(column, dict):
-                tokens, cost = found.get(name, (0, 0.0))
-                more = column.get("cost")
-                whole = None if cost is None or more is None else cost + float(more)
-                found[name] = (tokens + int(column.get("total") or 0), whole)
-    return found
+def summed(records: Sequence[Record], prices: PriceBook) -> dict[str, tuple[int, float | None]]:
+    """Tokens and dollars by agent; money is unknown as soon as a part of it is."""
+    rows = [row for row in by_agent(records) if row.name != SHARED]
+    return {row.name: (row.counts.total, row.cost(prices)) for row in rows if row.counts is not None}

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.core.model import Price
 from fleet.core.words import Detail, State
 from fleet.extras.captions import STORY, caption
 from fleet.extras.top import cells
 from fleet.extras.top.widgets import safe, screen_text
+from fleet.tokens.price import PriceBook
 from fleet.verbs.top import summed
 from tests.unit.test_top import NOW, row
 
@@ -98,12 +100,13 @@ def test_a_screen_keeps_its_colours_and_loses_links_titles_and_cursor_moves():
 
 
 def test_money_is_unknown_as_soon_as_a_part_of_it_is():
-    column = {"total": 5, "cost": 1.0}
+    column = {"models": {"known": {"input": 4, "output": 1}}}
     records = [
-        {"agents": {"a": column, "b": column, "c": None}},
-        {"agents": {"a": column, "b": {"total": 1, "cost": None}}},
+        {"agents": {"a": column, "b": column, "c": None}, "shared": column},
+        {"agents": {"a": column, "b": {"models": {"mystery": {"input": 1}}}}},
     ]
-    assert summed(records) == {"a": (10, 2.0), "b": (6, None)}
+    prices = PriceBook([Price("known", 100_000.0, 600_000.0)], library=False)
+    assert summed(records, prices) == {"a": (10, 2.0), "b": (6, None)}
 
 
 @pytest.mark.parametrize("kind", STORY)
