@@ -79,6 +79,17 @@ def test_problems_come_first_and_the_rest_keeps_its_order():
     assert [r["name"] for r in cells.ordered(rows)] == ["d", "b", "e", "a", "c"]
 
 
+def test_the_headline_counts_trouble_before_it_is_cut():
+    details = ["IDLE", "IDLE", "WORKING", "ASKING", "DANCING"]
+    facts = {
+        "agents": [row(str(n), detail) for n, detail in enumerate(details)],
+        "watchdog": {"state": "running"},
+        "project": {"prefix": "p-"},
+    }
+    counted = [cell.text for cell in cells.headline(facts, "07:20") if cell.text.strip()][4:]
+    assert counted == ["! 1 asking", "! 1 dancing", "○ 2 idle", "● 1 working"]
+
+
 @given(st.text())
 def test_a_screen_can_do_nothing_but_colour(text):
     for line in text.split("\n"):

@@ -18,7 +18,7 @@ from fleet.text import ago, one_line
 Row = Mapping[str, Any]
 
 # detail: (sign, style). The sign carries the meaning where there is no colour.
-LOOKS = {
+LOOKS: dict[str, tuple[str, str]] = {
     Detail.WORKING: ("●", "good"),
     Detail.IDLE: ("○", "calm"),
     Detail.STARTING: ("◌", "calm"),
@@ -35,9 +35,9 @@ LOOKS = {
     Detail.DOWN: ("·", "soft"),
     Detail.DISABLED: ("·", "soft"),
 }
-TROUBLED = ("!", "bad")  # every other detail
+TROUBLED = ("!", "bad")  # every other detail, one of a newer engine too
 URGENT = frozenset({Detail.FATAL, Detail.ASKING})
-COARSE = {State.DEAD: "bad", State.FATAL: "bad", State.UNKNOWN: "bad"}
+FINE = frozenset({State.RUNNING, State.STOPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def fitting(
 def cells(row: Row, now: float, used: Mapping[str, tuple[int, float | None]]) -> dict[str, Cell]:
     """Everything about one agent, by column."""
     detail = str(row["detail"])
-    sign, style = LOOKS.get(Detail(detail), TROUBLED) if detail in set(Detail) else TROUBLED
-    style = COARSE.get(State(row["state"]), style) if row["state"] in set(State) else "bad"
+    sign, style = LOOKS.get(detail, TROUBLED)
+    style = style if row["state"] in FINE else "bad"
     tokens, cost = used.get(row["name"], (None, None))
     since = row.get("since")
     return {
@@ -137,8 +137,7 @@ def ordered(rows: Iterable[Row], needle: str = "") -> list[Row]:
         detail = row["detail"]
         if detail in URGENT or row["state"] == State.FATAL:
             return 0
-        known = detail in set(Detail) and Detail(detail) in LOOKS
-        return 2 if known and row["state"] not in {State.DEAD, State.UNKNOWN} else 1
+        return 2 if detail in LOOKS and row["state"] in FINE else 1
 
     wanted = needle.lower()
     fields = ("name", "detail", "state", "model", "phase", "role", "backend", "reason")
@@ -147,17 +146,17 @@ def ordered(rows: Iterable[Row], needle: str = "") -> list[Row]:
 
 
 def headline(facts: Mapping[str, Any], now: str) -> list[Cell]:
-    """The fleet in one line."""
-    counts = Counter(str(r["detail"]) for r in facts["agents"])
+    """The fleet in one line; a narrow terminal cuts its end, so trouble is counted first."""
+    counts = Counter(str(r["detail"]) for r in facts["agents"]).most_common()
+    shown = sorted(counts, key=lambda count: LOOKS.get(count[0], TROUBLED) != TROUBLED)[:5]
     dog = facts["watchdog"]
     fine = dog["state"] == "running"
     text = "watchdog ok" if fine else f"watchdog {dog['state']}"
     said = [Cell(words(facts["project"]["prefix"]).rstrip("-_") or "fleet", "title"), Cell("   ")]
     said += [Cell(now, "soft"), Cell("   "), Cell(text, "soft" if fine else "bad"), Cell("   ")]
     said.append(Cell(plural(len(facts["agents"]), "agent"), "calm"))
-    for detail, number in counts.most_common(5):
-        known = Detail(detail) if detail in set(Detail) else None
-        sign, style = LOOKS.get(known, TROUBLED) if known else TROUBLED
+    for detail, number in shown:
+        sign, style = LOOKS.get(detail, TROUBLED)
         said += [Cell("   "), Cell(f"{sign} {number} {detail.lower()}", style)]
     return said
 
