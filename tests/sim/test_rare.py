@@ -19,7 +19,7 @@ from fleet.supervisor import tick
 from fleet.supervisor.deputy import observer
 from tests.sim.agents import SimAgent
 from tests.sim.declared import LOG_DIR, Declared, toml
-from tests.sim.names import ADVERSARY, BUILDER, CLOSER, status_of
+from tests.sim.names import ADVERSARY, BUILDER, CLOSER, PHASES, status_of
 from tests.sim.repo import REPO
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
@@ -59,6 +59,7 @@ class Looks:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self.changed: list[object] = []
+        self.loop: dict[str, Any] = {}  # as the last look told of it
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The rows of a look of our own, with what tmux says now over them."""
@@ -86,6 +87,7 @@ class Looks:
             facts = explained(member, judged[member.name], world.clock.wall())
             assert sum(rule["won"] for rule in facts["rules"]) <= 1
         assert all(overlaid(unjudged(m), now)["name"] == m.name for m in outline.members)
+        self.loop = document["loop"]
         return {name: overlaid(row, now) for name, row in judged.items()}
 
 
@@ -115,6 +117,23 @@ def test_a_look_tells_what_is_so_and_changes_nothing():  # I39
     assert set(seen[2]) == {"UNSEEN"}
     assert seen[3] == ("EXITED", "UNWATCHED", "FOREIGN", "DISABLED")
     assert looks.changed == [], "a look wrote something"
+
+
+def test_a_look_at_a_loop_tells_its_phase_and_moves_nothing():  # I27 I39
+    sim = looping()
+    looks, seen = Looks(sim), []
+
+    def look() -> None:
+        looks.rows()
+        seen.append((looks.loop["id"], looks.loop["complete"]))
+
+    at(sim, 100, look)
+    at(sim, 110, lambda: sim.set_phase(1, Random(1)))
+    at(sim, 300, lambda: sim.kill_watchdog(100.0))
+    at(sim, 310, look)
+    told(sim)
+    assert seen == [(PHASES[0], False), (PHASES[1], False)]
+    assert looks.changed == []
 
 
 def test_a_look_into_a_damaged_state_sets_nothing_aside():  # I20
