@@ -13,7 +13,7 @@ that starts a new conversation keeps the old one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -61,19 +61,12 @@ class PhaseMeter:
     """Keeps the books of the running phase, and writes one record when it is over."""
 
     def __init__(
-        self,
-        store: Documents,
-        log: TokenLog,
-        prices: PriceBook,
-        *,
-        meter: Meter | None = None,
-        run_id: Callable[[], str] = lambda: secrets.token_hex(8),
+        self, store: Documents, log: TokenLog, prices: PriceBook, *, meter: Meter | None = None
     ) -> None:
         self._store = store
         self._log = log
         self._prices = prices
         self._meter = meter or Meter()
-        self._run_id = run_id
         self._books: dict[str, Any] | None = None
 
     def observe(
@@ -98,31 +91,21 @@ class PhaseMeter:
         running = self.running()
         if running is not None and running.phase != phase:
             ended = changed_at if changed_at is not None and running.start <= changed_at <= now else now
-            written += self.end(running.phase, ended, wanted)
+            written += self._end(running, ended, wanted)
             running = None
-        if phase is None:
-            return written
-        if running is None:
-            self.begin(phase, now, wanted)
-            running = self.running()
-        if running is not None:
+        if phase is not None:
+            running = running or self._begin(phase, now, wanted)
             self._save(open=to_plain(self._watch(running, wanted, now, limited=limited)))
         return written
 
-    def begin(self, phase: str, now: float, wanted: Sequence[Wanted]) -> None:
-        """Take the baseline. A run of the same phase that is open goes on instead."""
-        running = self.running()
-        if running is not None and running.phase == phase:
-            return
+    def _begin(self, phase: str, now: float, wanted: Sequence[Wanted]) -> Open:
+        """Take the baseline."""
         tally = self._tally(wanted)
         base = {name: _fold(cells, now) for name, cells in tally.agents.items()}
-        self._save(open=to_plain(Open(self._run_id(), phase, now, base, _fold(tally.shared, now) or {})))
+        return Open(secrets.token_hex(8), phase, now, base, _fold(tally.shared, now) or {})
 
-    def end(self, phase: str, now: float, wanted: Sequence[Wanted]) -> list[Record]:
-        """Write the record of that phase, once; nothing when no run of it is open."""
-        running = self.running()
-        if running is None or running.phase != phase:
-            return []
+    def _end(self, running: Open, now: float, wanted: Sequence[Wanted]) -> list[Record]:
+        """Close the run and write its record, once."""
         record = self._record(running, now, self._tally(wanted))
         self._save(open=None, pending=[*self._load().get("pending", ()), record])
         return self.recover()
