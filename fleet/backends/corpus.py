@@ -113,7 +113,7 @@ def _facts(state: str, dialog: str, until: float | None, draft: str) -> str:
     return ", ".join(str(fact) for fact in (state, *facts) if fact)
 
 
-def run(verbose: bool = False) -> list[Trial]:  # noqa: FBT001, FBT002  the runner's own flag, passed through
+def run(*, verbose: bool) -> list[Trial]:
     """Everything; `verbose` keeps one result for each embedding instead of one for each CLI."""
     results = []
     clis = recorded()
@@ -191,12 +191,12 @@ def prose(rng: Random, least: int = 3) -> str:
 
 
 def often(rng: Random) -> bool:
-    """As often as not."""
+    """True half of the time."""
     return rng.random() < 1 / 2
 
 
 def lead(rng: Random) -> str:
-    """What stands before a quoted text: nothing, as often as not."""
+    """What stands before a quoted text: half of the time nothing."""
     return rng.choice(_GLYPHS) if often(rng) else ""
 
 
@@ -215,13 +215,13 @@ def output(rng: Random, text: str, width: int, first: str, rest: str) -> Screen:
 
 @functools.cache
 def drawers() -> Mapping[str, Callable[[Random, str], Screen]]:
-    """Who can be drawn, by folder."""
+    """`draw` of each CLI that has one, by folder."""
     folders = profiles.folders("embed.py")
     return {name: importlib.import_module(f"{__package__}.{name}.embed").draw for name in folders}
 
 
 def embeddings(cli: str, texts: list[str], count: int, seed: int) -> Iterator[tuple[str, str]]:
-    """So many screens of that CLI, each with one of the texts, the same for the same seed."""
+    """`count` screens of that CLI, each with one of the texts. The same seed gives the same screens."""
     rng = Random(seed)  # noqa: S311  a test's dice, not a secret's
     for n in range(count):
         text = rng.choice(texts)

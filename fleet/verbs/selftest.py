@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """0 when every recorded screen is read as it was labelled."""
-    results = drive(args.live, io, quiet=args.json) if args.live else corpus.run(args.verbose)
+    results = drive(args.live, io, quiet=args.json) if args.live else corpus.run(verbose=args.verbose)
     failed = [result for result in results if not result.ok]
     if args.json:
         rows = [{"name": r.name, "ok": r.ok, "detail": r.detail} for r in results]
