@@ -90,6 +90,7 @@ def _pause(operator: Operator, names: Sequence[str], *, freeze: bool, until: flo
     operator.house.desired.update(lambda d: d.set(names, **changes))
     failed = operator.freeze(names) if freeze else {}
     if failed:
+        operator.thaw(list(failed))  # what an earlier freeze, or half of this one, holds in place
         operator.house.desired.update(lambda d: d.set(failed, frozen=False))
     asked = "the operator asked for it" + (f", until {_day(until)}" if until else "")
     facts: dict[str, Any] = {"until": until} if until else {}

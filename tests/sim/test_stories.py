@@ -541,6 +541,26 @@ def test_children_of_a_frozen_agent_that_died_are_let_go_with_it():  # I25 I29
     told(sim)
 
 
+def test_children_of_a_frozen_agent_that_died_are_let_go_when_it_cannot_be_frozen_again():  # I25 I29
+    sim = story(Declared("a", watch="none"))
+    helpers = []
+
+    def child() -> None:
+        one = agent(sim, "a")
+        helpers.append(sim.machine.table.spawn("helper", one.proc))
+        helpers[0].sid, helpers[0].handler = helpers[0].pid, lambda _signum: True
+
+    at(sim, 100, child)
+    at(sim, 200, lambda: sim.verb("freeze", ["a"], Random(1)))
+    at(sim, 300, lambda: agent(sim, "a").die(signum=9))
+    at(sim, 400, lambda: sim.verb("freeze", ["a"], Random(1)))
+    at(sim, 500, lambda: sim.verb("thaw", ["a"], Random(1)))
+    seen = []
+    at(sim, 510, lambda: seen.extend(helper.stopped for helper in helpers))
+    told(sim)
+    assert seen == [False]
+
+
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC])
 def test_a_freeze_whose_end_no_disk_would_take_is_no_stall(code):  # I16 I25 I35
     sim = story(Declared("a"))
