@@ -20,7 +20,7 @@ SETTLE = "tests/unit/test_settle.py"
 AGENDA = "tests/unit/test_agenda.py"
 LIMITS = "tests/unit/test_limits.py"
 DONE = "tests/unit/test_done.py"
-WAIT_AND_ENSURE = "tests/unit/test_wait_and_ensure.py"
+ANSWERS = "tests/unit/test_wait_ensure_gate.py"
 
 
 @dataclass(frozen=True)
@@ -766,34 +766,34 @@ MUTANTS = (
         "fleet/verbs/gate.py",
         "    return 0 if passed else 1\n",
         "    return 0\n",
-        "tests/tmux/test_loop.py::test_gates_by_hand_and_by_the_watchdog_are_the_same",
+        f"{ANSWERS}::test_gate_stops_at_the_first_that_fails_and_passes_only_if_all_do",
     ),
     Mutant(
         "a wait for the first of several",
         "fleet/verbs/wait.py",
         "    for name in args.agent:\n        row = rows[name]\n",
         "    for name in args.agent[:1]:\n        row = rows[name]\n",
-        f"{WAIT_AND_ENSURE}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
+        f"{ANSWERS}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
     ),
     Mutant(
         "a wait that takes a phase before for one after",
         "fleet/verbs/wait.py",
         "index < ids.index(args.phase)",
         "index > ids.index(args.phase)",
-        f"{WAIT_AND_ENSURE}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
+        f"{ANSWERS}::test_wait_ends_when_all_is_as_asked_for_or_its_time_is_over",
     ),
     Mutant(
         "an ensure that starts what was taken down",
         "fleet/verbs/ensure.py",
         "    if not any(wanted.get(m.name) == Want.UP for m in fleet.members):\n",
         "    if not wanted:\n",
-        f"{WAIT_AND_ENSURE}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
+        f"{ANSWERS}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
     ),
     Mutant(
         "an ensure beside a watchdog that hangs",
         "fleet/verbs/ensure.py",
         "        operator.stop_watchdog()\n",
         "        pass\n",
-        f"{WAIT_AND_ENSURE}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
+        f"{ANSWERS}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
     ),
 )

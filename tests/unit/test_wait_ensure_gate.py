@@ -1,15 +1,17 @@
-"""`wait` and `ensure`: what they find decides what they say and do, without a tmux."""
+"""`wait`, `ensure` and `gate`: what they find decides what they say and do, without a tmux."""
 
 from __future__ import annotations
 
 import io as streams
 from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
 from fleet.config import parse
+from fleet.core.loop.loop_case import GateResult, LoopSeen, Place
 from fleet.core.words import EventType, WatchdogState
-from fleet.verbs import ensure, wait
+from fleet.verbs import ensure, gate, wait
 from fleet.verbs.common import Io
 from fleet.verbs.main import parse as parse_words
 
@@ -36,6 +38,7 @@ roles_dir = "."
 id = "p1"
 plan = "p1.md"
 status = "s1.md"
+gates = [{ run = "one" }, { run = "two" }, { run = "three" }]
 
 [[loop.phases]]
 id = "p2"
@@ -86,7 +89,7 @@ def facts(state: str = "IDLE", *, index: int | None = 0, complete: bool = False)
         ("--agent a --state idle", [facts()], 0),
         ("--agent a --state RUNNING", [facts()], 0),
         ("--agent clean --state RUNNING", [facts()], 1),
-        ("--agent a --agent clean --state STOPPED", [facts()], 1),  # each of them
+        ("--agent clean --agent a --state STOPPED", [facts()], 1),  # each of them
         ("--agent a --state IDLE", [facts("WORKING"), facts("WORKING"), facts()], 0),
         ("--agent a --state ASKING", [facts("WORKING")], 1),
         ("--phase p1", [facts()], 0),
@@ -149,3 +152,51 @@ def test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing(
     answer, text, _clock = said(ensure, "ensure")
     assert (answer, acts) == (code, done)
     assert why in text
+
+
+# --- gate -----------------------------------------------------------------------------------------------
+
+
+class Runner:
+    """Gates that say what was agreed upon."""
+
+    def __init__(self, passes: str) -> None:
+        self.passes = passes
+        self.ran = ""
+
+    def with_tree(self, seen: LoopSeen) -> LoopSeen:
+        return seen
+
+    def run(self, step: int) -> GateResult:
+        self.ran += str(step)
+        return GateResult("p1", step, "", "", ok=self.passes[step] == "y", said="so")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("line", "passes", "ran", "code"),
+    [
+        ("gate", "yyy", "012", 0),
+        ("gate", "yny", "01", 1),
+        ("gate --all", "yny", "012", 1),
+        ("gate", "yyn", "012", 1),
+    ],
+)
+def test_gate_stops_at_the_first_that_fails_and_passes_only_if_all_do(
+    fleet, monkeypatch, line, passes, ran, code
+):
+    runner = Runner(passes)
+    monkeypatch.setattr(gate, "running_fleet", lambda *_: fleet)
+    monkeypatch.setattr(gate, "require_trust", lambda _fleet: None)
+    monkeypatch.setattr(gate, "_position", lambda *_: (Place(0, "p1"), LoopSeen()))
+    monkeypatch.setattr(gate, "_Runner", lambda *_: runner)
+    monkeypatch.setattr(gate, "plan_gate", lambda _phase, index, *_: index)
+    answer, text, _clock = said(gate, line)
+    assert (answer, runner.ran) == (code, ran)
+    assert ("FAIL" in text) is bool(code)
+    assert ("not run" in text) is (len(ran) < 3)
