@@ -297,8 +297,8 @@ class Disk(LogDisk, Protocol):
     def tail(self, path: str, offset: int, cap: int) -> tuple[FileStat, bytes]:
         """A regular file as it is, and up to `cap` bytes from there on. Links are the user's choice."""
 
-    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
-        """Durable and atomic: temp file, fsync, rename, fsync of the directory.
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """A file of 0600, durable and atomic: temp file, fsync, rename, fsync of the directory.
 
         Without `sync` only atomic: for what a crash of the machine makes worthless anyway.
         """

@@ -58,18 +58,17 @@ def parse(text: str) -> Allowance | None:
     return None
 
 
-def widen(need: int = 0) -> None:
-    """Let this process, and whatever it founds, have as many as it needs, as far as it may."""
+def widen() -> None:
+    """Let this process, and whatever it founds, have an ample number of them, as far as it may."""
     soft, hard = ours()
-    _set(0, widened(soft, hard, need), hard)
+    _set(0, widened(soft, hard), hard)
 
 
-def widen_other(pid: int, need: int) -> Allowance | None:
-    """The same for a process of ours that runs already; what it has then."""
+def widen_other(pid: int, need: int) -> None:
+    """Let a process of ours that runs already have as many as it needs, as far as it may."""
     found = of(pid)
     if found is not None and found.soft < need:
         _set(pid, widened(found.soft, found.hard, need), found.hard)
-    return of(pid)
 
 
 def restore() -> str:

@@ -35,11 +35,11 @@ def _check_kind(info: os.stat_result, path: str) -> None:
         raise OSError(errno.EMLINK, "has more than one name (hard link)", path)
 
 
-def _open(path: str, flags: int, mode: int = FILE_MODE, dir_fd: int | None = None) -> int:
+def _open(path: str, flags: int) -> int:
     """Open what is there, after looking (a device must not even be opened) and again once it is open."""
     with contextlib.suppress(FileNotFoundError):
-        _check_kind(os.stat(path, dir_fd=dir_fd, follow_symlinks=False), path)
-    fd = os.open(path, flags | _QUIET, mode, dir_fd=dir_fd)
+        _check_kind(os.lstat(path), path)
+    fd = os.open(path, flags | _QUIET, FILE_MODE)
     try:
         _check_kind(os.fstat(fd), path)
     except OSError:
@@ -99,7 +99,7 @@ class RealDisk:
             found = FileStat(info.st_size, info.st_mtime_ns, info.st_ino, info.st_mode)
             return found, os.pread(fd, cap, offset)
 
-    def write(self, path: str, data: bytes, mode: int = FILE_MODE, *, sync: bool = True) -> None:
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Durable and atomic: temp file, fsync, rename, fsync of the directory. Without `sync`: atomic."""
         head, base = os.path.split(path)
         temp = f".{base}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
@@ -109,7 +109,7 @@ class RealDisk:
             try:
                 fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, FILE_MODE, dir_fd=where)
                 try:
-                    os.fchmod(fd, mode)
+                    os.fchmod(fd, FILE_MODE)
                     _write_all(fd, data)
                     if sync:
                         os.fsync(fd)

@@ -106,9 +106,9 @@ class LogKeeper:
         return True
 
 
-def rotate(path: str, keep: int = KEEP) -> None:
+def rotate(path: str) -> None:
     """Rename the log and its predecessors, and begin a new one; the oldest goes."""
-    for n in range(keep - 1, 0, -1):
+    for n in range(KEEP - 1, 0, -1):
         if os.path.lexists(f"{path}.{n}"):
             os.replace(f"{path}.{n}", f"{path}.{n + 1}")
     os.replace(path, f"{path}.1")

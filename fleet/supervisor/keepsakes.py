@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fleet.core.model import Fleet
-from fleet.host.disk import FILE_MODE, RealDisk
+from fleet.host.disk import RealDisk
 from fleet.host.tmux.speaker import Speaker
 from fleet.store.house import House
 from fleet.store.memories import Records
@@ -31,8 +31,8 @@ class KeepingDisk(RealDisk):
         self._keep(path, data)
         return data
 
-    def write(self, path: str, data: bytes, mode: int = FILE_MODE, *, sync: bool = True) -> None:
-        super().write(path, data, mode, sync=sync)
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        super().write(path, data, sync=sync)
         self._keep(path, data)
 
     def remove(self, path: str) -> None:

@@ -86,14 +86,14 @@ class SimDisk:
         file = self._find(path)
         return file.stat(), bytes(file.data[offset : offset + cap])
 
-    def write(self, path: str, data: bytes, mode: int = 0o600, *, sync: bool = True) -> None:
+    def write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """All or nothing; kept only with `sync`."""
         self._before("disk.write")
         self._may_write(path)
         self._is_below(path)
         self.seen("write", path)
         old = self.files.get(path)
-        self.put(path, data, mode)
+        self.put(path, data)
         if not sync:
             self.files[path].before = old.before if old and old.before is not None else _Durable(old)
         self.written(path)

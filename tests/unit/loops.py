@@ -130,7 +130,7 @@ class MemoryDisk:
             raise FileNotFoundError(2, "No such file or directory", path)
         return self.files[path]
 
-    def write(self, path, data, mode=0o600, *, sync=True):
+    def write(self, path, data, *, sync=True):
         with self._change():
             self.files[path] = data
 

@@ -39,7 +39,7 @@ class MemoryDisk:
             raise OSError(errno.EFBIG, "too large", path)
         return self.files[path]
 
-    def write(self, path, data, mode=0o600, *, sync=True):
+    def write(self, path, data, *, sync=True):
         self._step()
         self.inodes.pop(path, None)
         self._put(path, data)

@@ -297,7 +297,7 @@ def test_a_log_is_renamed_with_its_predecessors_and_a_new_one_begun(tmp_path):
         with log.open("ab") as pipe:
             pipe.write(text)
             inode = log.stat().st_ino
-            rotate(str(log), keep=3)
+            rotate(str(log))
             pipe.write(b"!")  # the old writer ends what it has begun
         assert (tmp_path / "x.log.1").stat().st_ino == inode
         assert log.stat().st_size == 0
