@@ -15,9 +15,9 @@ from bench.common import Figure, processor, project, resident, timed
 from fleet import config
 from fleet.host.tmux.control import ControlTmux
 from fleet.host.tmux.server import server_of
-from fleet.supervisor.project import real_helpers, real_world
 from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
+from fleet.supervisor.world import real_helpers, real_world
 
 CHANGED = 20  # one in so many panes changes between two ticks
 TIMES = {1000: 200}  # how much cheaper a whole tick must be than looking with libtmux alone

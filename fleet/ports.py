@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fleet.core.decision import Fault, Result
@@ -28,6 +29,32 @@ class Host:
 
     environ: Mapping[str, str] = field(default_factory=dict)  # without one-off overrides
     zone: str = ""  # the time zone, for banners that name none
+
+
+class Hint(Enum):
+    """What may end the watchdog's sleep early, beside the end of a process."""
+
+    NUDGE = auto()  # a verb asks for a look
+    TMUX = auto()  # tmux spoke
+    CONFIG = auto()  # agents.toml changed
+    SIGNALS = auto()  # a CLI reported
+    LOOP = auto()  # a file of the loop changed
+    INTERRUPT = auto()  # this process got a signal
+
+
+class PaneDied(NamedTuple):
+    """The process of a pane has ended."""
+
+    session: str
+
+
+class ChildEnded(NamedTuple):
+    """A child of the watchdog has ended."""
+
+    pid: int
+
+
+Wake = Hint | PaneDied | ChildEnded
 
 
 class Unavailable(Fault):

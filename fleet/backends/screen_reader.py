@@ -45,7 +45,7 @@ from fleet.times.resets import parse_reset
 CONTRACT_LINES = 15  # where a contract-style limit or fatal text still counts as now
 FOOTER_LINES = 4  # where footer_ui backends show activity
 LAST_WORDS = 10  # lines of a dead program that may say why
-LINE = 4096  # characters of a line that are looked at: no CLI draws a longer one, but a program may print it
+LINE = 4096  # characters of a line that are looked at, half at each end: what a program prints may be longer
 
 # Who wins when several patterns match. A retry line also has a spinner; nothing final counts while working.
 RANK = {
@@ -84,12 +84,12 @@ ENDINGS = tuple(
         (
             "no-program",
             r"(?i)command not found|: not found\s*$",
-            "install the program, or correct backend.bin or PATH",
+            "install the program, or correct PATH, backend.bin or a service's command",
         ),
         (
             "no-option",
             r"(?i)unknown option|unrecognized (?:option|argument)|unexpected argument|unknown flag",
-            "correct backend.flags",
+            "correct backend.flags or a service's command",
         ),
         (
             "no-model",
@@ -180,7 +180,12 @@ def read(backend: Backend, screen: str, *, now: Wall, zone: str, ours: Sequence[
         lines.pop()
     if not profile.rules:
         return _read_contract(profile, lines, now, zone, [text for text in map(squeezed, ours) if text])
-    return _read_profile(profile, [line[:LINE].rstrip() for line in lines], now, zone)
+    return _read_profile(profile, [_both_ends(line) for line in lines], now, zone)
+
+
+def _both_ends(line: str) -> str:
+    """The line, cut in its middle. tmux joins what a terminal wrapped; a long draft is known by its end."""
+    return line if len(line) <= LINE else f"{line[: LINE // 2]} … {line[-LINE // 2 :]}"
 
 
 def _read_profile(profile: _Profile, lines: list[str], now: Wall, zone: str) -> Reading:

@@ -18,56 +18,56 @@ from contextlib import suppress
 
 from fleet.host import procfs
 from fleet.host.locks import WAKE_PIPE
+from fleet.ports import Hint, Wake
 
-NUDGE = "nudge"  # the key of a verb that asked
 _CHUNK = 4096
 _POLL_S = 1.0  # between two looks at the files, where nothing tells of a change
 
 
 class Waker:
-    """One selector for everything that may end a sleep. Keys are the caller's words."""
+    """One selector for everything that may end a sleep, each under the `Wake` it is reported as."""
 
     def __init__(self, state_dir: str = "") -> None:
         self._selector = selectors.DefaultSelector()
-        self._fds: dict[str, int] = {}
-        self._pids: dict[str, int] = {}  # stays after the death: a pid wakes us once
-        self._inodes: dict[str, int] = {}
-        self._poked: deque[str] = deque()
+        self._fds: dict[Wake | None, int] = {}  # None: our own pipe
+        self._pids: dict[Wake, int] = {}  # stays after the death: a pid wakes us once
+        self._inodes: dict[Wake, int] = {}
+        self._poked: deque[Wake] = deque()
         self._ears: list[_Ear] = []
-        self._heard: frozenset[tuple[str, str]] = frozenset()
+        self._heard: frozenset[tuple[Wake, str]] = frozenset()
         self._state_dir = state_dir
         reader, self._writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(self._writer, False)
-        self._add("", reader)
+        self._add(None, reader)
         if state_dir:
             self._open_pipe(os.path.join(state_dir, WAKE_PIPE))
 
     def reopen(self) -> None:
         """The state directory is a new one: listen there."""
-        self._drop(NUDGE)
+        self._drop(Hint.NUDGE)
         self._open_pipe(os.path.join(self._state_dir, WAKE_PIPE))
         self._heard = frozenset()
 
-    def wait(self, timeout: float) -> frozenset[str]:
+    def wait(self, timeout: float) -> frozenset[Wake]:
         """Sleep until something happens or the time is over; which keys spoke."""
         ready = self._selector.select(0.0 if self._poked else max(0.0, timeout))
-        keys = {str(key.data) for key, _ in ready}
+        keys: set[Wake | None] = {found.data for found, _ in ready}
         for key in keys & self._pids.keys():
             self._drop(key)
-        for key in keys & {"", NUDGE}:
-            _empty(self._fds[key])
+        for pipe in keys & {None, Hint.NUDGE}:
+            _empty(self._fds[pipe])
         while self._poked:
             keys.add(self._poked.popleft())
-        return frozenset(keys - {""})
+        return frozenset(key for key in keys if key is not None)
 
-    def poke(self, key: str) -> None:
+    def poke(self, key: Wake) -> None:
         """Wake the sleeper from a thread or a signal handler."""
         self._poked.append(key)
         with suppress(BlockingIOError):
             os.write(self._writer, b".")
 
-    def watch_pid(self, key: str, pid: int) -> None:
+    def watch_pid(self, key: Wake, pid: int) -> None:
         """Report `key` once when the process ends; at once when it already has."""
         if self._pids.get(key) == pid:
             return
@@ -79,7 +79,7 @@ class Waker:
         elif not procfs.start_of(pid):
             self.poke(key)
 
-    def watch_fd(self, key: str, fd: int) -> None:
+    def watch_fd(self, key: Wake, fd: int) -> None:
         """Report `key` while the descriptor is readable; -1 ends it. Ours is a copy: yours may be closed."""
         inode = os.fstat(fd).st_ino if fd >= 0 else -1
         if self._inodes.get(key, -1) == inode:
@@ -89,7 +89,7 @@ class Waker:
             self._inodes[key] = inode
             self._add(key, os.dup(fd))
 
-    def watch_files(self, places: Iterable[tuple[str, str]]) -> None:
+    def watch_files(self, places: Iterable[tuple[Wake, str]]) -> None:
         """Report the key of a place, (key, path), when the file, or anything in the directory, changes."""
         wanted = frozenset(places)
         if wanted == self._heard:
@@ -100,7 +100,7 @@ class Waker:
         trees = {(key, path) for key, path in wanted if os.path.isdir(path)}
         self._ears = [_Ear(self, trees, tree=True), _Ear(self, wanted - trees, tree=False)]
 
-    def unwatch(self, key: str) -> None:
+    def unwatch(self, key: Wake) -> None:
         self._pids.pop(key, None)
         self._inodes.pop(key, None)
         self._drop(key)
@@ -118,15 +118,15 @@ class Waker:
             os.mkfifo(path, 0o600)
         fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)  # a writer of our own: never at its end
         if stat.S_ISFIFO(os.fstat(fd).st_mode):
-            self._add(NUDGE, fd)
+            self._add(Hint.NUDGE, fd)
         else:
             os.close(fd)
 
-    def _add(self, key: str, fd: int) -> None:
+    def _add(self, key: Wake | None, fd: int) -> None:
         self._selector.register(fd, selectors.EVENT_READ, key)
         self._fds[key] = fd
 
-    def _drop(self, key: str) -> None:
+    def _drop(self, key: Wake | None) -> None:
         fd = self._fds.pop(key, None)
         if fd is not None:
             self._selector.unregister(fd)
@@ -136,7 +136,7 @@ class Waker:
 class _Ear:
     """A thread that pokes the waker when a place changes."""
 
-    def __init__(self, waker: Waker, places: Iterable[tuple[str, str]], *, tree: bool) -> None:
+    def __init__(self, waker: Waker, places: Iterable[tuple[Wake, str]], *, tree: bool) -> None:
         self._waker = waker
         self._places = [(key, os.path.realpath(path)) for key, path in places]
         self._tree = tree

@@ -25,11 +25,9 @@ from fleet.store.documents import StoreError
 from fleet.store.house import House
 from fleet.store.memories import Records
 from fleet.store.outbox import WHOLE
-from fleet.supervisor.ages import Ages
 from fleet.supervisor.look import Senses
-from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Mind
+from fleet.supervisor.mind import AT_ONCE, NOT_BY_ITSELF, Ages, Mind, Trouble
 from fleet.supervisor.perform import Order, Performer
-from fleet.supervisor.trouble import Trouble
 from fleet.supervisor.view import Board
 from fleet.times.moment import Moment
 

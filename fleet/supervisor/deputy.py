@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from fleet.core.case import AgentSeen
 from fleet.core.decision import Result
-from fleet.core.desired import Desired
+from fleet.core.desired import Desired, Want
 from fleet.core.model import Fleet, Member
 from fleet.core.seen import PaneView, Proc
 from fleet.core.words import Detail, Outcome
 from fleet.ports import Target, Unavailable
 from fleet.supervisor.look import Look
 from fleet.supervisor.operator import Operator, Stopped
-from fleet.supervisor.project import real_world
 from fleet.supervisor.reload import Settled
 from fleet.supervisor.tick import Supervisor
-from fleet.supervisor.world import Helpers, World
+from fleet.supervisor.world import Helpers, World, real_world
 
 STOP_S = 10.0  # asking, forcing and hanging up are over by then
 START_S = 20.0  # with the end of an old run before it
@@ -85,7 +85,7 @@ class Deputy:
         return results
 
     def take_down(self) -> Stopped:
-        """Stop them wholly: processes, then sessions."""
+        """Stop them wholly: processes, then sessions. What another verb wants up by now is left to it."""
         if not self._subjects:
             return Stopped()
         operator, panes = self._operator, self._operator.panes()
@@ -93,12 +93,16 @@ class Deputy:
         sessions = {s.session for s in self._subjects if s.session in panes}
         others = operator.table.beyond(targets)  # not ours to end; some leave with their terminal
         self._follow(self._all_gone, STOP_S)
+        again: dict[str, str] = {}  # name to session
         if self._unwritten is None:
             self._supervisor.finish()
+            desired = operator.house.desired.load()
+            again = {s.name: s.session for s in self._subjects if desired.wants_up(s.name)}
+        sessions -= set(again.values())
         left = frozenset(p.ref.session for p in operator.listing().panes) & sessions
         ours = {p for procs in operator.table.sweep(targets).values() for p in procs}
         survivors: tuple[Proc, ...] = (*sorted(ours, key=lambda p: p.pid), *operator.outlasting(others))
-        return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)))
+        return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)), tuple(again))
 
     def survivors(self) -> tuple[Proc, ...]:
         """Processes of older runs that no signal has ended."""
@@ -144,13 +148,14 @@ class Deputy:
         return f"its old run is not over: {decided.shown.reason}" if decided else "it was not seen"
 
     def _all_gone(self, look: Look) -> bool:
-        memories = self._supervisor.mind.memories
-        return all(
-            look.seen[s.name].pane is None
-            and not look.seen[s.name].survivors
-            and memories[s.name].stopping is None
-            for s in self._subjects
-        )
+        return all(self._is_gone(look.seen[s.name], s) for s in self._subjects)
+
+    def _is_gone(self, seen: AgentSeen, subject: Member) -> bool:
+        """Is nothing left of it? One that is wanted up again since is not this deputy's any more."""
+        if seen.wish.want is Want.UP:
+            return True
+        stopping = self._supervisor.mind.memories[subject.name].stopping
+        return seen.pane is None and not seen.survivors and stopping is None
 
     def _target(self, pane: PaneView | None, subject: Member) -> Target | None:
         """Whose processes are to end."""

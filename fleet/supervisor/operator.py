@@ -35,10 +35,8 @@ from fleet.store.position import PhaseBook
 from fleet.supervisor.declaration import borrowed_from
 from fleet.supervisor.launch import compose_watchdog, server_env
 from fleet.supervisor.perform import Performer
-from fleet.supervisor.phase_files import watched_tip
-from fleet.supervisor.phase_tokens import Bookkeeper
-from fleet.supervisor.project import real_helpers, real_world
-from fleet.supervisor.world import Helpers, World
+from fleet.supervisor.phase import Bookkeeper, watched_tip
+from fleet.supervisor.world import Helpers, World, real_helpers, real_world
 from fleet.times.moment import NEVER, later
 
 HOLD_S = 120.0
@@ -56,6 +54,7 @@ class Stopped:
     stopped: tuple[str, ...] = ()  # sessions
     survivors: tuple[Proc, ...] = ()
     left: tuple[str, ...] = ()  # sessions that would not go
+    up_again: tuple[str, ...] = ()  # names: another verb wants them up since this stop began
 
 
 @dataclass(frozen=True, slots=True)

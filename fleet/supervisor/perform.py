@@ -31,7 +31,7 @@ from fleet.store.memories import Records
 from fleet.supervisor.cli_servers import Letter, Mail
 from fleet.supervisor.hear import server_key
 from fleet.supervisor.launch import ARGUMENT_CAP, Kit, compose, env_of, pointer, preflight, server_env
-from fleet.supervisor.prompts import NoPrompt, prompt_for
+from fleet.supervisor.phase import NoPrompt, prompt_for
 from fleet.supervisor.world import World
 
 # Sessions made at once. A thousand at once would keep tmux from answering for half a minute.

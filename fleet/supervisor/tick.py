@@ -26,26 +26,25 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Fleet, Member
 from fleet.core.remember import with_server
 from fleet.core.restarts import HOUR_S, fleet_allows, forgiven
+from fleet.core.settle import REFUSED_AGAIN_S
 from fleet.core.words import FINAL, EventType
-from fleet.ports import Unavailable
+from fleet.ports import Hint, PaneDied, Unavailable, Wake
 from fleet.store.house import House
 from fleet.store.memories import Records
 from fleet.store.position import PhaseBook, shown, standing
 from fleet.supervisor.act import Executor
-from fleet.supervisor.ages import Ages
 from fleet.supervisor.hear import Ears
 from fleet.supervisor.look import Look, Senses
-from fleet.supervisor.mind import AT_ONCE, Mind
+from fleet.supervisor.mind import AT_ONCE, Ages, Mind, Trouble
 from fleet.supervisor.perform import Performer
-from fleet.supervisor.phase_tokens import Bookkeeper
+from fleet.supervisor.phase import Bookkeeper
 from fleet.supervisor.reload import Reloader, Settled
-from fleet.supervisor.trouble import Trouble
 from fleet.supervisor.view import Board
 from fleet.supervisor.world import Helpers, World
 from fleet.times.moment import LONG_AGO, UNNAMED, Moment, Steady, Wall
 
 if TYPE_CHECKING:
-    from fleet.supervisor.loop_keeper import LoopKeeper  # only the watchdog itself has one
+    from fleet.supervisor.loop import LoopKeeper  # only the watchdog itself has one
 
 STAGGER_S = 5.0
 RESUME_TICKS = 2
@@ -109,6 +108,7 @@ class Supervisor:
         self._resumed = 0
         self._leased: frozenset[str] = frozenset()  # names that verbs held at the last look
         self._released: frozenset[str] = frozenset()  # and those that they have let go since
+        self._unread: set[str] = set()  # names of members whose memory could not be read yet
         self._dying: dict[str, tuple[int, Steady]] = {}  # session: pid that ended, until when to look for it
 
     # --- opening ------------------------------------------------------------------------------------
@@ -228,15 +228,22 @@ class Supervisor:
     def _recall(self, fleet: Fleet, desired: Desired) -> None:
         """Memory of members that are new, and of those that a verb has let go: the verb kept it meanwhile."""
         held = frozenset(n for n, entry in desired.entries.items() if self.senses.is_leased(entry))
-        self._released = self._leased - held
+        self._released = (self._leased - held) | (self._released & self._unread)
         self._leased = held
-        memories = self.mind.memories
         for spec in fleet.members:
-            if spec.name in self._released:
-                self.house.outbox.read_again(spec.name)
-            if spec.name not in memories or spec.name in self._released:
-                memories[spec.name] = self.records.agent(spec.name, spec.session)
+            if spec.name not in self.mind.memories or spec.name in self._released | self._unread:
+                step = partial(self._remember, spec)
+                self.trouble.guard(f"remembering {spec.name}", step, comes_again=False)
         self.mind.wake(self._released)
+
+    def _remember(self, spec: Member) -> None:
+        """Memory as it is on disk. While it cannot be read, the member has no turn."""
+        self._unread.add(spec.name)
+        self.mind.memories.setdefault(spec.name, AgentMemory())
+        if spec.name in self._released:
+            self.house.outbox.read_again(spec.name)
+        self.mind.memories[spec.name] = self.records.agent(spec.name, spec.session)
+        self._unread.discard(spec.name)
 
     def _take_in(self) -> None:
         """Messages that were put into the outbox since the last look."""
@@ -315,8 +322,11 @@ class Supervisor:
         self.trouble.guard("deciding on the loop", lambda: self._decide_loop(fleet))
         due = look.due | self.mind.due(fleet.members, now)
         due = (due | look.changed) - look.again
-        todo = [s for s in fleet.members if s.name in due]
         self.mind.wake(look.again)  # what is left of their runs was not looked for
+        if self._unread and self._unwritten is None:  # a wish without a record is carried out in any case
+            due -= self._unread
+            self.mind.wakes.update(dict.fromkeys(self._unread, now.after(REFUSED_AGAIN_S)))
+        todo = [s for s in fleet.members if s.name in due]
         heals = tuple(t for t in self.mind.fleet.heals if now.since(t) < HOUR_S)
         looked = self.ages.now().steady
         for spec in todo:
@@ -538,17 +548,16 @@ class Supervisor:
         self._pulse.slept, self._pulse.hurried = rest(agenda, now)
         return self._pulse.slept
 
-    def hasten(self, key: str) -> None:
+    def hasten(self, wake: Wake) -> None:
         """Something happened: an agent that died must be looked at wholly, whatever its time says."""
-        kind, _, session = key.partition(":")
-        fleet = self.config.fleet
-        if kind == "signals":
+        if wake is Hint.SIGNALS:
             self.senses.listen = True
-        if kind == "pane" and fleet is not None:
-            self.mind.wake(s.name for s in fleet.members if s.session == session)
-            ref = self.last_look.alive.get(session) if self.last_look is not None else None
+        fleet = self.config.fleet
+        if isinstance(wake, PaneDied) and fleet is not None:
+            self.mind.wake(s.name for s in fleet.members if s.session == wake.session)
+            ref = self.last_look.alive.get(wake.session) if self.last_look is not None else None
             if ref is not None:
-                self._dying[session] = (ref.pid, self.ages.now().after(DEATH_S))
+                self._dying[wake.session] = (ref.pid, self.ages.now().after(DEATH_S))
 
     def _unburied(self, look: Look, now: Moment) -> bool:
         """Has an agent died that tmux shows alive, or without a status? It hears of it later."""

@@ -212,9 +212,12 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Endin
                 "survivors": [{"pid": p.pid, "name": p.name} for p in stopped.survivors],
                 "left": list(stopped.left),
                 **({"server": str(server)} if server else {}),
+                **({"up_again": list(stopped.up_again)} if stopped.up_again else {}),
             }
         )
         return 0 if fine else 1
+    for name in stopped.up_again:
+        io.warn(f"{name}: another verb wants it up since this `down` began; that wish stands")
     if not stopped.stopped and not dog and fine and server is None:
         io.print("nothing was running")
         return 0

@@ -21,7 +21,7 @@ from fleet.host.children import Jobs
 from fleet.host.disk import RealDisk
 from fleet.supervisor.gate_runs import GateBook, gate_command, gate_log, gate_result, proved_for
 from fleet.supervisor.operator import Operator
-from fleet.supervisor.phase_files import read_status, watched
+from fleet.supervisor.phase import read_status, watched
 from fleet.times.moment import UNNAMED
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.fleets import require_trust, running_fleet

@@ -25,7 +25,7 @@ from fleet.host.disk import RealDisk
 from fleet.store.documents import Store
 from fleet.store.position import PhaseBook
 from fleet.supervisor.deputy import Deputy
-from fleet.supervisor.phase_files import MARKER, phase_trouble, read_status, watched_tip, write_marker
+from fleet.supervisor.phase import MARKER, phase_trouble, read_status, watched_tip, write_marker
 from fleet.times.moment import NEVER, UNNAMED, Moment
 from fleet.verbs.common import Fail, Io
 from fleet.verbs.desk import desk_of

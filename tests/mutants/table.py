@@ -217,14 +217,14 @@ MUTANTS = (
     ),
     Mutant(
         "lets a suspend make everybody older",
-        "fleet/supervisor/ages.py",
+        "fleet/supervisor/mind.py",
         "if first or not (abs(drift) > JUMP_S or overslept):",
         "if True:",
         f"{STORIES}::test_an_agent_is_not_older_for_what_a_stopped_watchdog_missed",
     ),
     Mutant(
         "measures its own absence by the wall clock",
-        "fleet/supervisor/ages.py",
+        "fleet/supervisor/mind.py",
         "away = mono - memory.mono if memory.mono and mono >= memory.mono else wall - memory.wall",
         "away = wall - memory.wall",
         f"{STORIES}::test_a_wall_clock_set_while_nobody_watched_makes_nobody_older",

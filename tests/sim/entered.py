@@ -23,11 +23,9 @@ FILES = ("host/ending.py",)
 APART = {  # why a file of these rooms is not counted
     "text.py": "columns for people",
     "store/lastgood.py": "the last good declaration of a project, below the home of the user",
-    "supervisor/project.py": "puts the real ports together",
+    "supervisor/world.py": "puts the real ports together",
     "supervisor/declaration.py": "finds the file of a verb: tests/tmux",
-    "supervisor/keepsakes.py": "a removed state directory: tests/tmux",
     "supervisor/launch.py": "the script of a pane, run by sh: tests/tmux",
-    "supervisor/notifier_child.py": "starts a process",
     "supervisor/run.py": "the process of the watchdog, which the simulation replaces",
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from fleet.ports import Launch
+from fleet.ports import Hint, Launch, PaneDied, Wake
 from tests.sim.agents import PERSONAS, Account, SimAgent, Temper
 from tests.sim.clock import SimClock
 from tests.sim.declared import LOG_DIR, WATCHDOG_SESSION, programs_of
@@ -91,7 +91,7 @@ class Machine:
         self.table = ProcessTable(self.clock, Random(f"{seed}/pids"))
         self.disk = SimDisk(self.clock.wall, Random(f"{seed}/disk"), self.before)
         self.tmux = TmuxMachine(
-            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda s: self.wake(f"pane:{s}")
+            self.clock, Random(f"{seed}/tmux"), self.table, self._start, lambda s: self.wake(PaneDied(s))
         )
         self.members: dict[str, SimMember] = {}
         self.runs: dict[str, str] = {}  # run id -> name of the agent or service it was started for
@@ -103,7 +103,7 @@ class Machine:
         self.calls = 0
         self.in_tick = False
         self.woken = False
-        self.keys: set[str] = set()  # what woke it
+        self.keys: set[Wake] = set()  # what woke it
         self.deaf = False  # death notices get lost
         self.current: Caller | None = None  # the verb that has its turn
         self.doomed = False  # somebody has killed the watchdog in the middle of its tick
@@ -155,7 +155,7 @@ class Machine:
         """Let something happen at that port call of the watchdog's coming ticks."""
         self.armed.append((calls, happens))
 
-    def wake(self, key: str = "") -> None:
+    def wake(self, key: Wake = Hint.TMUX) -> None:
         """What would end the watchdog's sleep, and the key it would find."""
         if not self.deaf:
             self.woken = True

@@ -11,6 +11,7 @@ from random import Random
 from typing import Protocol
 
 from fleet.config import ConfigError, parse
+from fleet.ports import Hint
 from tests.sim.agents import SimAgent
 from tests.sim.children import SimChildren
 from tests.sim.declared import CONFIG, LOG_DIR, Declared, programs_of, toml
@@ -251,7 +252,7 @@ class Nemesis:
             self.machine.disk.put_pipe(path)
         else:
             self.machine.disk.put(path, what)
-        self.machine.wake("signals")
+        self.machine.wake(Hint.SIGNALS)
 
     def transcript_broken(self, rng: Random) -> None:
         """A line that is no record, half a line, an empty file, or for a while no file at all."""
@@ -407,7 +408,7 @@ class Nemesis:
         path = f"{REPO}/{rng.choice(INBOXES)}"
         self.stage.loop.left(path)
         self.machine.disk.put(path, f"Please see to {rng.randrange(10**6)}.\n".encode())
-        self.machine.wake("loop")
+        self.machine.wake(Hint.LOOP)
         gone = self.machine.disk.unlink
         self.machine.clock.after(
             rng.uniform(60, 7200), lambda: path in self.machine.disk.files and gone(path)

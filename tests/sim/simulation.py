@@ -23,11 +23,11 @@ from fleet.core.codec import from_plain
 from fleet.core.desired import NOTHING, Desired, Want
 from fleet.core.model import Fleet
 from fleet.core.views import Row
-from fleet.ports import Held, Host
+from fleet.ports import Held, Hint, Host
 from fleet.store.documents import StoreError
 from fleet.store.house import House
 from fleet.supervisor.cli_servers import Mail, Pages
-from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.loop import LoopKeeper
 from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
 from fleet.supervisor.world import Helpers, World
@@ -474,7 +474,7 @@ class Simulation:
         govern = self._govern if self.work is not None else None
         helpers = self.helpers(None)
         assert helpers.pages is not None
-        helpers.pages.ring = lambda: self.machine.wake("signals")
+        helpers.pages.ring = lambda: self.machine.wake(Hint.SIGNALS)
         world = self.world(None)
         self.watchdog = Supervisor(world, Reloader(world, CONFIG, parsed), helpers, govern=govern)
         self._spawn_dog()
@@ -619,10 +619,10 @@ class Simulation:
                 break
         else:
             clock.advance_to(t)
-        for key in sorted(machine.keys):
+        for key in sorted(machine.keys, key=str):
             self.watchdog.hasten(key)
-        if machine.keys and self.watchdog.loop is not None:
-            self.watchdog.loop.watch_paths(self.fleet)  # as it is asked before each sleep
+        if machine.keys and self.watchdog.loop is not None and self.fleet.loop is not None:
+            self.watchdog.loop.watch_paths(self.fleet.loop)  # as it is asked before each sleep
         machine.keys.clear()
 
     def _tick(self) -> float:

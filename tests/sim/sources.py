@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from fleet.backends.claude.files import slug
 from fleet.backends.opencode.signals import USER
-from fleet.ports import Reply, Stranger
+from fleet.ports import Hint, Reply, Stranger
 from tests.sim.agents import Mood
 from tests.sim.declared import LOG_DIR, PROJECT_DIR
 
@@ -108,7 +108,7 @@ class Sources:
         self._made += 1
         path = f"{LOG_DIR}/state/signals/{agent.session.name}/{name.format(self._made)}"
         self._machine.disk.put(path, json.dumps(said).encode())
-        self._machine.wake("signals")
+        self._machine.wake(Hint.SIGNALS)
 
     def _hook(self, agent: SimAgent, event: str, text: str) -> None:
         said = {"hook_event_name": event, "session_id": agent.conversation}

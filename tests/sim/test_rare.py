@@ -12,6 +12,7 @@ from fleet.core.outline import Outline
 from fleet.core.trace import explained
 from fleet.core.views import Now, WatchdogState, overlaid, unjudged
 from fleet.core.words import EventType
+from fleet.ports import Hint
 from fleet.store import eventlog
 from fleet.store.house import House
 from fleet.store.outbox import Outbox
@@ -160,7 +161,7 @@ def test_messages_are_listed_with_their_state_and_one_that_is_no_message_fails_a
     at(sim, 150, lambda: agent(sim, "a")._to_done())
     at(sim, 200, lambda: sim.verb("send_patiently", ["a"], Random(1)))
     at(sim, 300, lambda: sim.machine.disk.put(f"{STATE}/outbox/a.feed.json", b'{"id": 1}'))
-    at(sim, 301, lambda: sim.machine.wake("signals"))
+    at(sim, 301, lambda: sim.machine.wake(Hint.SIGNALS))
     listed: list[str] = []
 
     def read() -> None:
@@ -671,7 +672,7 @@ def test_a_status_file_in_any_other_words_moves_nothing():  # I27
     for number, text in enumerate(ODD):
         put = f"{REPO}/{status_of('p1')}", text.encode()
         at(sim, 200 + 50 * number, lambda p=put: sim.machine.disk.put(*p))
-        at(sim, 201 + 50 * number, lambda: sim.machine.wake("loop"))
+        at(sim, 201 + 50 * number, lambda: sim.machine.wake(Hint.LOOP))
     at(sim, 220 + 50 * len(ODD), lambda: sim.machine.disk.unlink(f"{REPO}/{status_of('p1')}"))
     told(sim)
     assert sim.loop is not None

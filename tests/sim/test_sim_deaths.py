@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from fleet.ports import PaneDied
 from tests.sim.scenes import agent
 from tests.sim.simulation import Simulation, seeded
 
@@ -25,7 +26,7 @@ def test_a_status_that_tmux_missed_is_asked_for_and_the_very_next_look_decides()
             session = agent(sim, "a0").session
             agent(sim, "a0").die(**how)
             session.reaped = False
-            dog.hasten(f"pane:{session.name}")
+            dog.hasten(PaneDied(session.name))
             delay = sim._tick()
             assert dog.last_look.unreaped == {session.pid}
             assert dog.last_look.seen["a0"].survivors is None
@@ -43,7 +44,7 @@ def test_a_death_that_tmux_does_not_show_yet_is_looked_for_again_at_once():
         dog = running(sim)
         calm = sim._tick()
         session = next(s for s in dog.last_look.alive if s.endswith("a0"))
-        dog.hasten(f"pane:{session}")
+        dog.hasten(PaneDied(session))
         hurried = [sim._tick() for _ in range(3)]
         sim.machine.clock.advance_to(sim.machine.clock.t + 2.5)
         over = sim._tick()

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from fleet.ports import Hint
 from tests.sim.agents import Mood, SimAgent
 from tests.sim.declared import LOG_DIR, Declared
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER
@@ -625,7 +626,7 @@ def test_a_pipe_where_a_report_should_be_costs_only_itself(backend):  # I35 I50
         one = agent(sim, "a")
         spool = f"{LOG_DIR}/state/signals/sim-a/hook-1.json"
         sim.machine.disk.put_pipe(spool if backend == "hook" else transcript_of(one))
-        sim.machine.wake("signals")
+        sim.machine.wake(Hint.SIGNALS)
 
     at(sim, 200, pipe)
     at(sim, 300, lambda: agent(sim, "a")._to_done())

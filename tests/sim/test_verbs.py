@@ -12,7 +12,7 @@ from tests.sim.declared import LOG_DIR, SERVICE, Declared, programs_of
 from tests.sim.names import ADVERSARY, BUILDER, CLOSER
 from tests.sim.scenes import agent, at, lives, story, told
 from tests.sim.simulation import Simulation
-from tests.sim.verbs import Verb
+from tests.sim.verbs import Sent, Verb
 
 pytestmark = pytest.mark.sim
 
@@ -54,6 +54,27 @@ def test_down_and_up_by_name():  # I25 I29
     told(sim)
     assert typed.codes == [0, 0]
     assert seen == [(False, True), (True, True)]
+
+
+def test_a_wish_that_comes_while_down_works_stands_and_down_says_so():  # I25
+    """`down` is not over yet when `up a` comes: a is wanted up, and `down` does not count it as stopped."""
+    sim = story(Declared("a"), Declared("b"))
+    typed = Typed(sim)
+
+    def stubborn() -> None:
+        agent(sim, "b").proc.ignores = frozenset({15})  # keeps `down` at work for seconds
+
+    at(sim, 100, stubborn)
+    typed.at(200, "down", "a", "b")
+    typed.at(203, "up a --no-wait")
+    seen = []
+    at(sim, 260, lambda: seen.append((agent(sim, "a").alive, agent(sim, "b").alive)))
+    told(sim)
+    down = typed.verbs[0]
+    assert seen == [(True, False)]
+    assert "stopped sim-a" not in down.out.getvalue()
+    assert "a: another verb wants it up since this `down` began" in down.err.getvalue()
+    assert sim.machine.members["a"].wish == "up"
 
 
 def test_down_ends_what_does_not_listen_and_the_children_it_left():  # I29
@@ -178,6 +199,19 @@ def test_send_says_0_for_what_was_heard_once_and_1_for_what_was_not():  # I11 I3
     told(sim)
     assert [verb.code for verb in sent] == [0, 1]
     assert agent(sim, "a").received.count("note 0 for a") == 1
+
+
+def test_a_send_that_is_longer_than_one_screen_line_is_delivered():  # I11
+    """tmux joins what the terminal wrapped: a composer of 11,000 characters is one line of the capture."""
+    sim = story(Declared("a"))
+    text = " ".join(f"word{number}" for number in range(1200))
+    sim.sent.append(Sent("a", text))
+    words = ("send", "a", text, "--timeout", "120")
+    sent = []
+    at(sim, 200, lambda: sent.append(sim.type_words(words, ["a"], Random(1))))
+    told(sim)
+    assert len(text) > 8000
+    assert [verb.code for verb in sent] == [0], sent[0].out.getvalue()
 
 
 def test_send_without_a_watchdog_is_one_for_that_long():  # I11

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from fleet.supervisor import project
+from fleet.supervisor import world as supervisor_world
 
 CHANGES = frozenset({"write", "append", "remove", "rename"})
 
@@ -51,7 +51,7 @@ def _end_or_wait() -> None:
 
 def mortal_world(place: str, nth: int):
     """As `real_world`, with an end."""
-    make, passed = project.real_world, 0
+    make, passed = supervisor_world.real_world, 0
 
     def pass_by(point: str) -> None:
         nonlocal passed
@@ -70,7 +70,7 @@ def mortal_world(place: str, nth: int):
 
 if __name__ == "__main__":
     named, _, count = sys.argv[1].partition(":")
-    project.real_world = mortal_world(named, int(count or 1))
+    supervisor_world.real_world = mortal_world(named, int(count or 1))
     from fleet.verbs.main import main
 
     sys.exit(main(sys.argv[2:]))

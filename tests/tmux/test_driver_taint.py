@@ -30,11 +30,11 @@ from fleet.core.model import Fleet, Member
 from fleet.host.children import Jobs
 from fleet.host.tmux.control import ControlTmux
 from fleet.host.tmux.server import server_of
-from fleet.supervisor.loop_keeper import LoopKeeper
-from fleet.supervisor.project import real_helpers, real_world
-from fleet.supervisor.prompts import model_in
+from fleet.supervisor.loop import LoopKeeper
+from fleet.supervisor.phase import model_in
 from fleet.supervisor.reload import Reloader
 from fleet.supervisor.tick import Supervisor
+from fleet.supervisor.world import real_helpers, real_world
 from tests.tmux.inside import verb
 from tests.tmux.project import ENGINE, Project, until
 

@@ -25,7 +25,7 @@ from fleet.host.disk import RealDisk
 from fleet.ports import Host
 from fleet.store.house import House
 from fleet.store.position import PhaseBook
-from fleet.supervisor.loop_keeper import LoopKeeper
+from fleet.supervisor.loop import LoopKeeper
 from fleet.supervisor.world import World
 from fleet.times.moment import Moment
 from tests.tmux.project import until
@@ -711,7 +711,7 @@ def test_only_files_that_matter_wake_the_loop(repos, watch):
     _, builder, _ = repos
     w = watch(builder, inboxes=("A.md", "B.md"))
     until(lambda: (w.look(), place_of(w))[1])
-    paths = w.keeper.watch_paths(w.fleet)
+    paths = w.keeper.watch_paths(w.fleet.loop)
     assert f"{builder}/docs/STATUS-p1.md" in paths
     assert f"{builder}/A.md" in paths
     assert f"{builder}/.git/refs/remotes/origin/main" in paths

@@ -152,7 +152,7 @@ FIFTY = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 import fleet.verbs.watchdog, fleet.supervisor.tick, fleet.config
-import fleet.supervisor.loop_keeper, fleet.host.tmux.control
+import fleet.supervisor.loop, fleet.host.tmux.control
 from fleet.verbs.main import main
 gate, opened = os.pipe()
 for n in range(50):

@@ -17,8 +17,8 @@ from fleet.ports import Host, JobEnd
 from fleet.store.documents import Store
 from fleet.store.house import House
 from fleet.store.position import PhaseBook
-from fleet.supervisor.loop_keeper import LoopKeeper
-from fleet.supervisor.phase_files import MARKER
+from fleet.supervisor.loop import LoopKeeper
+from fleet.supervisor.phase import MARKER
 from fleet.supervisor.world import World
 from fleet.times.moment import Moment
 from tests.unit.loops import A, B, Crash, MemoryDisk, change, fleet, place

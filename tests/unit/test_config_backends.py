@@ -12,7 +12,7 @@ from fleet.config import ConfigError, backend_tables
 from fleet.config.problems import Findings
 from fleet.config.tables import Reader
 from fleet.core.model import Backend, Fleet, Pattern
-from fleet.supervisor.prompts import model_in
+from fleet.supervisor.phase import model_in
 from tests.unit.test_config import HEAD, parse
 
 PROFILE = {

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from fleet.supervisor.keepsakes import LARGEST, KeepingDisk
+from fleet.supervisor.run import LARGEST, KeepingDisk
 
 
 @pytest.fixture

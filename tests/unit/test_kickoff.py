@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fleet.core.model import Phase
 from fleet.core.starts import assemble, continue_line, slots_for
-from fleet.supervisor.prompts import NoPrompt, model_in, prompt_for
+from fleet.supervisor.phase import NoPrompt, model_in, prompt_for
 from tests.unit.loops import MemoryDisk, change, fleet
 
 PHASE = Phase(id="p1", plan="plans/p1.md", status="STATUS-p1.md")

@@ -24,8 +24,8 @@ from fleet.core.model import Gate, OnComplete
 from fleet.core.words import EventType, Outcome
 from fleet.ports import Host
 from fleet.store.house import House
-from fleet.supervisor.loop_keeper import LoopKeeper
-from fleet.supervisor.phase_files import identity
+from fleet.supervisor.loop import LoopKeeper
+from fleet.supervisor.phase import identity
 from fleet.supervisor.world import World
 from tests.unit.loops import NOW, A, B, MemoryDisk, fleet, place
 

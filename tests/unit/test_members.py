@@ -74,6 +74,16 @@ def test_a_verdict_on_a_service_is_forgotten_when_the_operator_resets_it():
 
 
 @pytest.mark.parametrize(
+    ("member", "backend", "key"), [(AGENT, BACKEND, "backend.bin"), (SERVICE, SCREENLESS, "command")]
+)
+def test_what_cannot_be_started_is_mended_where_it_is_declared(member, backend, key):
+    gone = seen(pane=dead(127), reading=None, survivors=0)
+    told = judge(case(AgentMemory(), agent=member, backend=backend, seen=gone)).shown
+    assert told.rule == "fatal"
+    assert f"correct {key} or PATH" in told.reason
+
+
+@pytest.mark.parametrize(
     ("member", "changes", "names"),
     [
         (AGENT, {"model": "m", "role": "r"}, ("model", "role")),

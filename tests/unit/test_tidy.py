@@ -213,8 +213,6 @@ LONG = {
     "supervisor/look.py _see": FORM,
     "supervisor/look.py _scan": FEW,
     "supervisor/look.py _survivors": GUARDS,
-    "supervisor/loop_look.py look": FORM,
-    "supervisor/loop_look.py _inboxes": STEPS,
     "supervisor/operator.py _phase": GUARDS,
     "supervisor/operator.py force": STEPS,
     "supervisor/perform.py _create": STEPS,

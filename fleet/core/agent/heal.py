@@ -39,8 +39,9 @@ def fatal(case: Case) -> Verdict | None:
     if alive or pane is None or memory.ready or memory.pardoned == pane.ref.run:
         return None
     if pane.exit_code in {EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE}:
+        key = "command" if case.agent.is_service else "backend.bin"
         why = f"the program could not be started (exit {pane.exit_code})"
-        return _give_up(case, why, "correct backend.bin or PATH")
+        return _give_up(case, why, f"correct {key} or PATH")
     if pane.exit_code == 0:
         return None
     if case.seen.ending is not None:
