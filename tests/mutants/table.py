@@ -568,8 +568,8 @@ MUTANTS = (
     Mutant(
         "a deputy that keeps silent of what survived",
         "fleet/supervisor/deputy.py",
-        "return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)))",
-        "return Stopped(tuple(sorted(sessions - left)), (), tuple(sorted(left)))",
+        "return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)), tuple(again))",
+        "return Stopped(tuple(sorted(sessions - left)), (), tuple(sorted(left)), tuple(again))",
         "tests/sim/test_rare.py::test_a_down_that_leaves_a_process_names_it_and_fails",
     ),
     Mutant(
