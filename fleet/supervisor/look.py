@@ -1,77 +1,28 @@
-"""One look at the world: one list for the whole fleet, then only what changed.
+"""One look at the world: one list for the whole fleet, then only what changed. Nothing here judges.
 
-What is expensive (captures, process trees, sweeps for survivors) is asked for only where the list says
-that something moved, where a rule waits for it, or when a full look is due. Nothing here judges.
+What is kept between two looks stands in the `Eye` of each member (`fleet/supervisor/eye.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from fleet.backends.screen_reader import ending, read
 from fleet.backends.sources import reports
-from fleet.core.case import AgentSeen, ProcView, Wish
+from fleet.core.case import AgentSeen, Wish
 from fleet.core.desired import Desire, Desired, Want
-from fleet.core.heard import Heard
-from fleet.core.memory import AgentMemory, FleetMemory, Limit
+from fleet.core.memory import AgentMemory, FleetMemory
 from fleet.core.model import Backend, Fleet, Member
-from fleet.core.seen import PaneRef, PaneView, Posted, Proc, Reading, ScreenState, ServerId
-from fleet.core.words import MessageState
+from fleet.core.seen import PaneRef, PaneView, ServerId
 from fleet.ports import Unavailable
 from fleet.supervisor.cli_servers import Mail
-from fleet.supervisor.hear import NOTHING, Ears
+from fleet.supervisor.eye import Eye, Given, eager, unseen_run
+from fleet.supervisor.hear import Ears
 from fleet.supervisor.world import World
-from fleet.times.moment import LONG_AGO, NEVER, Moment, Steady, Wall
+from fleet.times.moment import NEVER, Moment, Wall
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
-BUSY_RATE = 0.1  # share of one processor that is more than an idle full-screen program needs
-BUSY_MIN_S = 0.3
-MEASURED_S = 5.0  # an agent may well be quiet for less
-CHILD_YOUNG_S = 3600.0  # a child older than this is part of the furniture, not work
-FURNITURE_S = 5.0  # and so is one that came with the agent
-LAST_WORDS = 1500
-TWO_SECONDS = 2.0  # the list dates activity in whole seconds
-HEARSAY_S = 1800.0
 LAST_LINES = 10
-
-UNMEASURED = ProcView(measured=False)
-
-
-@dataclass(slots=True)
-class Eye:
-    """What we keep of one session between two looks."""
-
-    run: str = ""
-    listed: PaneView | None = None  # as it was when last captured, or has the same change key
-    again: bool = True  # the list's clock has seconds: look once more after the last change
-    reading: Reading | None = None
-    shown: tuple[Backend, str, int] | None = None  # what that was read from
-    words: str = ""
-    ending: Reading | None = None
-    proc: ProcView = UNMEASURED
-    cpu: float = 0.0
-    cpu_at: float = 0.0  # on the monotonic clock
-    scanned: Steady = LONG_AGO
-    pid: int = 0
-    swept: str = ""  # run of which no process was left
-    tree: tuple[Proc, ...] = ()
-    heard: Heard = NOTHING
-    spoke: Steady = NEVER  # last new word of a structured source
-    launched: Steady = NEVER  # when its preamble was first seen to have ended
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What was seen of one agent, and all that it was seen from."""
-
-    pane: PaneView | None
-    entry: Desire | None
-    memory: AgentMemory
-    foreign: bool
-    lost_at: Steady
-    seen: AgentSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +53,6 @@ class Senses:
         world: World,
         mail: Mail | None = None,
         lease: tuple[int, int] | None = None,
-        read_screen: Callable[..., Reading] = read,
     ) -> None:
         """`lease`: pid and start of the verb that looks; its own hold does not keep it away."""
         self._world = world
@@ -110,10 +60,7 @@ class Senses:
         self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
         self._mail = mail
         self.listen = False  # a source has news: the next look reads the reports of all agents
-        self._read = read_screen
-        self._eyes: dict[str, Eye] = {}
-        self._last: dict[str, tuple[object, ...]] = {}
-        self._kept: dict[str, Kept] = {}
+        self._eyes: dict[str, Eye] = {}  # by session
 
     def look(
         self,
@@ -134,29 +81,22 @@ class Senses:
             seen: dict[str, AgentSeen] = {n: AgentSeen(blind=blind, wish=w) for n, w in wishes.items()}
             return Look(None, blind, seen, frozenset(seen), {})
         self._world.processes.begin_look()
-        by_session = _by_session(specs, listing.panes, memories)
+        panes = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
-        shown = [s for s in specs if not _is_unwanted(desired.entries.get(s.name))]
-        captured = self._capture(shown, by_session, memories, due, now)
         lost_at = now.steady if _server_changed(listing.server, fleet_memory) else fleet_memory.server_lost
+        entries = desired.entries
+        given = [
+            Given(s, panes.get(s.session), entries.get(s.name), memories[s.name], s.session in foreign,
+                  lost_at, s.name in due)
+            for s in specs
+        ]  # fmt: skip
+        captured = self._capture(given, now)
         found, changed = {}, set()
-        for spec in specs:
-            name, entry, kept = spec.name, desired.entries.get(spec.name), self._kept.get(spec.name)
-            pane, memory, taken = by_session.get(spec.session), memories[name], spec.session in foreign
-            fresh = captured.get(pane.ref.session) if captured and pane is not None else None
-            asked = fresh is not None or name in due or self._has_news(fleet, spec)
-            if kept is not None and not asked and _still(kept, pane, entry, memory, taken, lost_at):
-                one = replace(kept.seen, fresh=False) if kept.seen.fresh else kept.seen
-            else:
-                one = self._see(
-                    fleet, spec, pane, taken, memory, lost_at, self._wish(entry, now.wall), now,
-                    due=name in due, fresh=fresh,
-                )  # fmt: skip
-            found[name] = one
-            if kept is None or kept.seen is not one:
-                self._kept[name] = Kept(pane, entry, memory, taken, lost_at, one)
-                if self._moved(name, one):
-                    changed.add(name)
+        for one in given:
+            name = one.spec.name
+            found[name] = self._member(fleet, one, now, captured.get(name))
+            if self._eyes[one.spec.session].keep(one, found[name]):
+                changed.add(name)
         self.listen = False
         return Look(
             listing.server,
@@ -168,14 +108,18 @@ class Senses:
             frozenset(p.ref.pid for p in listing.panes if p.unreaped),
         )
 
-    def _has_news(self, fleet: Fleet, spec: Member) -> bool:
-        """May a source of this one have spoken, though nothing moved on its screen?"""
-        return self.listen and reports(fleet.backend_of(spec))
-
     def learned(self, name: str) -> None:
         """The id of this conversation is on record."""
         if self.ears is not None:
             self.ears.learned.pop(name, None)
+
+    def forget(self, session: str) -> None:
+        """After an act on a pane the next look must be a real one."""
+        eye = self._eyes.get(session)
+        if eye is not None:
+            eye.forget_screen()
+
+    # --- wishes -------------------------------------------------------------------------------------
 
     def is_leased(self, entry: Desire | None) -> bool:
         """Is another verb at work on it? A hold ends with its process, and with its time."""
@@ -208,221 +152,81 @@ class Senses:
             over,
         )
 
-    def forget(self, session: str) -> None:
-        """After an act on a pane the next look must be a real one."""
-        eye = self._eyes.get(session)
-        if eye is not None:
-            eye.listed, eye.again = None, True
-
     # --- screens ------------------------------------------------------------------------------------
 
-    def _capture(
-        self,
-        specs: Sequence[Member],
-        panes: Mapping[str, PaneView],
-        memories: Mapping[str, AgentMemory],
-        due: frozenset[str],
-        now: Moment,
-    ) -> dict[str, str]:
-        wanted: list[PaneRef] = []
-        for spec in specs:
-            pane = panes.get(spec.session)
-            if pane is None or not (pane.dead or spec.has_screen):
-                continue
-            eye = self._eye(spec, pane)
-            moved = pane is not eye.listed and not (eye.listed and eye.listed.change_key == pane.change_key)
-            eye.listed = pane
-            if (
-                moved
-                or eye.again
-                or (spec.name in due and _eager(memories[spec.name]))
-                or (pane.dead and not eye.words)
-            ):
-                wanted.append(pane.ref)
-                # dated after now it is from before the clock was set back, and settled
-                eye.again = moved or abs(now.since_wall(pane.activity)) < TWO_SECONDS
+    def _capture(self, given: Sequence[Given], now: Moment) -> dict[str, str]:
+        """The screens that are worth it, by name."""
+        wanted = {one.spec.name: pane for one in given if (pane := self._worth_a_capture(one, now))}
         if not wanted:
             return {}
-        over = {p.ref.session for p in panes.values() if p.dead}
-        ended = [ref for ref in wanted if ref.session in over]
+        ended = [pane.ref for pane in wanted.values() if pane.dead]
         try:
-            found = self._world.tmux.capture([ref for ref in wanted if ref.session not in over])
-            # tmux writes "Pane is dead" below the last words, which may push them off a short screen
-            return found | self._world.tmux.capture(ended, back=LAST_LINES) if ended else found
+            texts = self._world.tmux.capture([pane.ref for pane in wanted.values() if not pane.dead])
+            if ended:
+                # tmux writes "Pane is dead" below the last words, which may push them off a short screen
+                texts |= self._world.tmux.capture(ended, back=LAST_LINES)
         except Unavailable:
-            for spec in specs:
-                self.forget(spec.session)
+            for one in given:
+                self.forget(one.spec.session)
             return {}
+        return {n: texts[p.ref.session] for n, p in wanted.items() if p.ref.session in texts}
 
-    def _eye(self, spec: Member, pane: PaneView) -> Eye:
-        eye = self._eyes.get(spec.session)
-        if eye is None or eye.run != pane.ref.run:
-            eye = self._eyes[spec.session] = Eye(run=pane.ref.run, pid=pane.ref.pid)
+    def _worth_a_capture(self, given: Given, now: Moment) -> PaneView | None:
+        """Its pane, if that is to be read now. What is taken down is not read any more."""
+        pane = given.pane
+        if pane is None or given.is_unwanted or not (pane.dead or given.spec.has_screen):
+            return None
+        waited_for = given.due and eager(given.memory)
+        return pane if self._eye(given).wants_capture(pane, now, waited_for=waited_for) else None
+
+    def _eye(self, given: Given) -> Eye:
+        """The eye on a member; a new one, with the same last look, for a new run in its pane."""
+        session, pane = given.spec.session, given.pane
+        eye = self._eyes.get(session)
+        if eye is None or (pane is not None and eye.run != pane.ref.run):
+            new = Eye() if pane is None else Eye(pane.ref.run, pane.ref.pid)
+            if eye is not None:
+                new.given, new.seen = eye.given, eye.seen
+            eye = self._eyes[session] = new
         return eye
 
-    def _see(
-        self,
-        fleet: Fleet,
-        spec: Member,
-        pane: PaneView | None,
-        foreign: bool,  # noqa: FBT001 - one of ten facts, all in the order of the look
-        memory: AgentMemory,
-        lost_at: Steady,
-        wish: Wish,
-        now: Moment,
-        *,
-        due: bool,
-        fresh: str | None,
-    ) -> AgentSeen:
-        lost = pane is None and NEVER < memory.alive_since < lost_at
-        if pane is None or pane.dead:
-            words, said = "", None
-            if pane is not None:
-                eye = self._eye(spec, pane)
-                if fresh is not None:
-                    eye.words = fresh.rstrip()[-LAST_WORDS:] or " "
-                    eye.ending = ending(fleet.backend_of(spec), eye.words)
-                words, said = eye.words, eye.ending
-            left, of = self._survivors(spec, pane, memory, due=due), ""
-            if left == 0 and pane is None and not memory.stopping:
-                left, of = self._unseen_survivors(memory)
-            return AgentSeen(pane=pane, foreign=foreign and pane is None, survivors=left, left=of,
-                             wish=wish, last_words=words, ending=said, server_lost=lost)  # fmt: skip
-        eye = self._eye(spec, pane)
+    # --- one member ---------------------------------------------------------------------------------
+
+    def _member(self, fleet: Fleet, given: Given, now: Moment, fresh: str | None) -> AgentSeen:
+        """What is seen of it: what was seen, if nothing has changed. `fresh`: its screen, as captured now."""
+        eye, spec, pane = self._eye(given), given.spec, given.pane
+        reported = self.listen and reports(fleet.backend_of(spec))
+        if fresh is None and not given.due and not reported and eye.still(given):
+            assert eye.seen is not None, "it stands still"
+            return replace(eye.seen, fresh=False) if eye.seen.fresh else eye.seen
+        wish = self._wish(given.entry, now.wall)
+        if pane is None:
+            return self._absent(eye, given, wish)
+        if pane.dead:
+            return self._dead(fleet, eye, given, wish, fresh)
         eye.swept = ""
-        if not spec.has_screen or wish.want is Want.DOWN:  # what is taken down is not read any more
-            left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
-            return AgentSeen(pane=pane, survivors=left, wish=wish)
-        backend = fleet.backend_of(spec)
-        if fresh is not None and not _read_before(eye, backend, fresh, pane.cursor_y):
-            eye.shown = (backend, fresh, pane.cursor_y)
-            eye.reading = self._read(
-                backend, fresh, now=_written(pane, now), zone=self._world.host.zone, ours=_ours(memory)
-            )
-        if self._wants_tree(backend, eye, memory, due=due, fresh=fresh is not None, now=now):
-            self._scan(fleet, backend, eye, pane.ref.pid, now)
-        left = self._survivors(spec, pane, memory, due=due) if memory.stopping else None
-        auth = eye.reading.line if eye.reading and eye.reading.state is ScreenState.AUTH else ""
-        found = AgentSeen(
-            pane=pane, reading=eye.reading, fresh=fresh is not None, proc=eye.proc, survivors=left,
-            wish=wish,
-            auth_failed=auth if memory.state == ScreenState.AUTH and memory.state_looks > 1 else "",
-        )  # fmt: skip
-        if backend.preamble and memory.outbox:
-            self._watch_preamble(fleet, spec, eye, pane.ref.run, now)
-            found = replace(found, preparing=not eye.launched, launched=eye.launched)
-        if self.ears is None or not backend.signals:
-            return found
-        if due or fresh is not None or self.listen:
-            self._hear(self.ears, spec, backend, eye, memory, now)
-        found = replace(
-            found,
-            conversation=self.ears.learned.get(spec.name, ""),
-            mailbox=self.ears.has_mailbox(spec.session),
-            posted=self._posted(memory),
-        )
-        return _with_word(found, eye, self.ears.new_limit(spec.session), now)
+        if spec.has_screen and wish.want is not Want.DOWN:
+            return self._running(fleet, eye, given, pane, wish, now, fresh)
+        left = eye.survivors(self._world, given) if given.memory.stopping else None
+        return AgentSeen(pane=pane, survivors=left, wish=wish)
 
-    def _posted(self, memory: AgentMemory) -> tuple[tuple[str, Posted], ...]:
-        """What became of the messages that a server was given."""
-        return self._mail.outcomes(m.id for m in memory.outbox if m.posted) if self._mail is not None else ()
+    def _dead(self, fleet: Fleet, eye: Eye, given: Given, wish: Wish, fresh: str | None) -> AgentSeen:
+        if fresh is not None:
+            eye.take_words(fleet.backend_of(given.spec), fresh)
+        left = eye.survivors(self._world, given)
+        return AgentSeen(pane=given.pane, survivors=left, wish=wish, last_words=eye.words, ending=eye.ending)
 
-    @staticmethod
-    def _hear(
-        ears: Ears, spec: Member, backend: Backend, eye: Eye, memory: AgentMemory, now: Moment
-    ) -> None:
-        run = memory.run if memory.run is not None and memory.run.id == eye.run else None
-        heard = ears.hear(spec, backend, run, eye.tree)
-        if heard != eye.heard:
-            eye.heard, eye.spoke = heard, now.steady
-
-    # --- processes ----------------------------------------------------------------------------------
-
-    @staticmethod
-    def _wants_tree(
-        backend: Backend, eye: Eye, memory: AgentMemory, *, due: bool, fresh: bool, now: Moment
-    ) -> bool:
-        if due and now.since(eye.scanned) > 1.0:
-            return True
-        typing = any(m.status is MessageState.QUEUED for m in memory.outbox)
-        if not (fresh and backend.process_name) and not typing:
-            return False
-        working = (
-            eye.reading is not None and eye.reading.state is ScreenState.WORKING and eye.reading.pattern != ""
-        )
-        return not working and now.since(eye.scanned) > 1.0
-
-    def _watch_preamble(self, fleet: Fleet, spec: Member, eye: Eye, run: str, now: Moment) -> None:
-        """Its own last line says that it has ended, and in which run."""
-        if not eye.launched:
-            with suppress(OSError, UnicodeDecodeError):
-                said = self._world.disk.read(f"{fleet.log_dir}/state/preamble-{spec.session}", 200).decode()
-                eye.launched = now.steady if said.split(" ")[0] == run else NEVER
-
-    def _scan(self, fleet: Fleet, backend: Backend, eye: Eye, pid: int, now: Moment) -> None:
-        began = self._world.clock.mono()
-        try:
-            tree = self._world.processes.tree(pid)
-        except Unavailable:
-            return
-        if not tree:
-            return
-        ended = self._world.clock.mono()  # stopped in between? the shorter span is the safe one
-        before, eye.tree = eye.tree, tree
-        names = {n for p in tree for n in (p.name, p.exe)}
-        expected = not backend.process_name or backend.process_name in names
-        others = {
-            b.process_name
-            for b in fleet.backends
-            if b.process_name and b.process_name != backend.process_name
-        }
-        other = "" if expected else next(iter(sorted(others & names)), "")
-        cpu = sum(p.cpu for p in tree)
-        elapsed = began - eye.cpu_at
-        used = cpu - eye.cpu
-        compared = eye.cpu_at > 0
-        busy = compared and used > max(BUSY_MIN_S, BUSY_RATE * elapsed)
-        measured = compared and (busy or elapsed >= MEASURED_S)
-        # what a tool used is lost with it: one that has ended since the last look was at work until then
-        alive = {(p.pid, p.start) for p in tree}
-        over = [p for p in before if (p.pid, p.start) not in alive]
-        busy = busy or any(_at_work(tree[0], child) for child in tree[1:])
-        busy = busy or any(_at_work(before[0], child) for child in over)
-        eye.scanned = now.steady
-        if measured or not compared:
-            eye.cpu, eye.cpu_at = cpu, ended
-        eye.proc = ProcView(expected=expected, other=other, shell_only=not expected and _only_shells(tree),
-                            busy=busy, measured=measured)  # fmt: skip
-
-    def _survivors(
-        self, spec: Member, pane: PaneView | None, memory: AgentMemory, *, due: bool
-    ) -> int | None:
-        stop = memory.stopping
-        if pane is not None and pane.unreaped and memory.state != ScreenState.DEAD:
-            return None  # nothing is decided before its status is known, which takes a moment
-        run, pid = memory.seen_run, 0
-        if stop:
-            run, pid = stop.run, stop.pid
-        elif pane is not None:
-            run, pid = pane.ref.run, pane.ref.pid
-        if not run:
-            return 0
-        eye = self._eyes.setdefault(spec.session, Eye(run=run))
-        if eye.swept == run and not due:
-            return 0
-        if pid == 0 and eye.run == run:
-            pid = eye.pid
-        try:
-            left = self._world.processes.count(pid, run)
-        except Unavailable:
-            return None
-        if left == 0 and (pane is None or pane.dead):
-            eye.swept = run
-        return left
+    def _absent(self, eye: Eye, given: Given, wish: Wish) -> AgentSeen:
+        memory = given.memory
+        left, of = eye.survivors(self._world, given), ""
+        if left == 0 and not memory.stopping:
+            left, of = self._unseen_survivors(memory)
+        lost = NEVER < memory.alive_since < given.lost_at
+        return AgentSeen(foreign=given.foreign, survivors=left, left=of, wish=wish, server_lost=lost)
 
     def _unseen_survivors(self, memory: AgentMemory) -> tuple[int | None, str]:
         """A run that a verb started and we never saw may be gone with its server, and not its children."""
-        run = _unseen_run(memory)
+        run = unseen_run(memory)
         if not run:
             return 0, ""
         try:
@@ -431,19 +235,59 @@ class Senses:
             return None, ""
         return left, run if left else ""
 
-    def _moved(self, name: str, seen: AgentSeen) -> bool:
-        """Did anything change that a rule looks at?"""
-        pane = seen.pane
-        key = (
-            seen.blind, pane.ref if pane else None, pane.dead if pane else None,
-            (pane.exit_code, pane.exit_signal) if pane else None, pane.in_mode if pane else None,
-            seen.fresh, seen.reading, seen.proc, seen.survivors, seen.wish, seen.foreign, seen.server_lost,
-            seen.working, seen.answered, seen.asked, seen.limit, seen.prompts, seen.posted, seen.conversation,
-        )  # fmt: skip
-        if self._last.get(name) == key and not seen.fresh:
-            return False
-        self._last[name] = key
-        return True
+    def _running(
+        self, fleet: Fleet, eye: Eye, given: Given, pane: PaneView, wish: Wish, now: Moment, fresh: str | None
+    ) -> AgentSeen:
+        """A member whose screen is read: screen, processes, and what its CLI reports."""
+        spec, memory = given.spec, given.memory
+        backend = fleet.backend_of(spec)
+        if fresh is not None:
+            eye.take_screen(backend, fresh, pane, memory, now, self._world.host.zone)
+        if eye.wants_tree(backend, given, now, fresh=fresh is not None):
+            eye.scan(self._world, fleet, backend, pane.ref.pid, now)
+        left = eye.survivors(self._world, given) if memory.stopping else None
+        found = AgentSeen(
+            pane=pane,
+            reading=eye.reading,
+            fresh=fresh is not None,
+            proc=eye.proc,
+            survivors=left,
+            wish=wish,
+            auth_failed=eye.refusal(memory),
+        )
+        if backend.preamble and memory.outbox:
+            self._watch_preamble(fleet, spec, eye, pane.ref.run, now)
+            found = replace(found, preparing=not eye.launched, launched=eye.launched)
+        if self.ears is None or not backend.signals:
+            return found
+        if given.due or fresh is not None or self.listen:
+            self._hear(self.ears, eye, given, backend, now)
+        return self._with_reports(self.ears, eye, given, found, now)
+
+    @staticmethod
+    def _hear(ears: Ears, eye: Eye, given: Given, backend: Backend, now: Moment) -> None:
+        run = given.memory.run
+        known = run if run is not None and run.id == eye.run else None
+        eye.take_report(ears.hear(given.spec, backend, known, eye.tree), now)
+
+    def _with_reports(self, ears: Ears, eye: Eye, given: Given, found: AgentSeen, now: Moment) -> AgentSeen:
+        """The look, with what its sources say and what became of the messages that its server was given."""
+        name, session, mail = given.spec.name, given.spec.session, self._mail
+        posted = mail.outcomes(m.id for m in given.memory.outbox if m.posted) if mail is not None else ()
+        found = replace(
+            found,
+            conversation=ears.learned.get(name, ""),
+            mailbox=ears.has_mailbox(session),
+            posted=posted,
+        )
+        return eye.with_reports(found, ears.new_limit(session), now)
+
+    def _watch_preamble(self, fleet: Fleet, spec: Member, eye: Eye, run: str, now: Moment) -> None:
+        """Its own last line says that it has ended, and in which run."""
+        if not eye.launched:
+            with suppress(OSError, UnicodeDecodeError):
+                said = self._world.disk.read(f"{fleet.log_dir}/state/preamble-{spec.session}", 200).decode()
+                eye.launched = now.steady if said.split(" ")[0] == run else NEVER
 
 
 def _by_session(
@@ -462,100 +306,7 @@ def _by_session(
     return found
 
 
-def _is_unwanted(entry: Desire | None) -> bool:
-    return entry is not None and entry.want is Want.DOWN
-
-
-def _still(
-    kept: Kept,
-    pane: PaneView | None,
-    entry: Desire | None,
-    memory: AgentMemory,
-    foreign: bool,  # noqa: FBT001 - as it is kept
-    lost_at: Steady,
-) -> bool:
-    """Is it exactly as at the last look, and does no rule wait for more than the list shows?"""
-    if kept.entry is not entry or (kept.pane is not pane and kept.pane != pane):
-        return False
-    if memory.stopping or (entry is not None and entry.hold is not None):
-        return False
-    if pane is not None and not pane.dead:
-        return not memory.outbox and memory.state != ScreenState.AUTH
-    buried = kept.seen.survivors == 0 and not (pane is None and _unseen_run(memory))
-    return buried and kept.memory is memory and (kept.foreign, kept.lost_at) == (foreign, lost_at)
-
-
-def _unseen_run(memory: AgentMemory) -> str:
-    """The run on record, if it is neither the one we saw last nor one whose end was counted."""
-    run = memory.run
-    return "" if run is None or run.id in {memory.seen_run, memory.over} else run.id
-
-
-def _written(pane: PaneView, now: Moment) -> Wall:
-    """When its newest words can have been written: a time of day among them is the next one after that."""
-    return min(now.wall, pane.activity) if pane.activity else now.wall
-
-
-def _ours(memory: AgentMemory) -> tuple[str, ...]:
-    """What we typed: on the screen, or in the composer."""
-    return (*memory.said, *(m.text or m.tail for m in memory.outbox if m.status is not MessageState.QUEUED))
-
-
-def _read_before(eye: Eye, backend: Backend, text: str, cursor_y: int) -> bool:
-    """Does the last reading hold for this screen as well? One that names a time is made anew."""
-    shown, reading = eye.shown, eye.reading
-    if shown is None or shown[0] is not backend or shown[1:] != (text, cursor_y) or reading is None:
-        return False
-    return reading.until is None and reading.marker is None
-
-
-def _with_word(found: AgentSeen, eye: Eye, limit: Limit | None, now: Moment) -> AgentSeen:
-    """The look, with what the structured sources say.
-
-    An old "working" does not outweigh an idle prompt. One that is dated in the future was said before the
-    clock was set back: it outweighs nothing.
-    """
-    heard, working = eye.heard, eye.heard.working
-    idle = eye.reading is not None and eye.reading.state is ScreenState.IDLE
-    age = now.since_wall(heard.at)
-    if working and (age < -HEARSAY_S or (idle and age > HEARSAY_S)):
-        working = None
-    return replace(
-        found,
-        working=working,
-        answered=heard.own_words,
-        heard_at=heard.at,
-        heard_from=heard.source,
-        model=heard.model,
-        asked=heard.asked if working else "",
-        limit=limit,
-        prompts=heard.prompts,
-        transcript=eye.spoke,
-        auth_failed=found.auth_failed or heard.auth,
-    )
-
-
 def _server_changed(server: ServerId | None, memory: FleetMemory) -> bool:
     """Is the server that held our sessions gone?"""
     known = (memory.server_pid, memory.server_started)
     return bool(memory.server_pid) and (server is None or (server.pid, server.started) != known)
-
-
-def _eager(memory: AgentMemory) -> bool:
-    """Does a rule wait for another look at this screen?"""
-    return (
-        bool(memory.outbox)
-        or bool(memory.limit_hint)
-        or memory.limit is not None
-        or not memory.ready
-        or memory.state in {ScreenState.WEDGED, ScreenState.ASKING, ScreenState.AUTH, None}
-    )
-
-
-def _only_shells(tree: Sequence[Proc]) -> bool:
-    return all((p.exe or p.name) in SHELLS for p in tree)
-
-
-def _at_work(agent: Proc, child: Proc) -> bool:
-    """A tool that waits for an answer uses no processor; a server that came with the agent is no tool."""
-    return child.age < CHILD_YOUNG_S and agent.age - child.age > FURNITURE_S

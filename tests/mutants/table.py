@@ -231,8 +231,8 @@ MUTANTS = (
     ),
     Mutant(
         "takes a first look at the processor for a verdict",
-        "fleet/supervisor/look.py",
-        "measured = compared and (busy or elapsed >= MEASURED_S)",
+        "fleet/supervisor/eye.py",
+        "measured = compared and (used or elapsed >= MEASURED_S)",
         "measured = True",
         f"{STORIES}::test_a_restarted_watchdog_does_not_take_long_work_for_a_stall",
     ),
@@ -365,8 +365,8 @@ MUTANTS = (
     Mutant(
         "hears a hook only where the screen moves",
         "fleet/supervisor/look.py",
-        "asked = fresh is not None or name in due or self._has_news(fleet, spec)",
-        "asked = fresh is not None or name in due",
+        "reported = self.listen and reports(fleet.backend_of(spec))",
+        "reported = False",
         f"{STORIES}::test_a_hook_is_heard_at_once_though_nothing_moves_on_the_screen",
     ),
     Mutant(

@@ -15,8 +15,8 @@ from fleet.core.heard import Heard, fold
 from fleet.core.memory import Run
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
+from fleet.supervisor.eye import HEARSAY_S, Eye
 from fleet.supervisor.hear import Ears
-from fleet.supervisor.look import HEARSAY_S, Eye, _with_word
 from tests.unit.cases import NOW, READY, WD, case, limit, reading, seen
 
 SLACK = WD.limit_reset_slack
@@ -158,5 +158,5 @@ def test_the_transcript_and_the_rollout_have_the_number():
 )
 def test_how_long_a_source_is_believed_that_says_working(state, age, working):
     heard = Heard(working=True, at=NOW.wall - age, source=Witness.TRANSCRIPT)
-    look = _with_word(seen(), Eye(reading=reading(state), heard=heard), None, NOW)
+    look = Eye(reading=reading(state), heard=heard).with_reports(seen(), None, NOW)
     assert look.working is working

@@ -15,7 +15,7 @@ from fleet.host.tmux.dialects import PROVED, Complaint, complaint_of, is_taken, 
 from fleet.host.tmux.language import Refused
 from fleet.host.tmux.speaker import Batch
 from fleet.ports import Unavailable
-from fleet.supervisor import look as sense
+from fleet.supervisor import eye
 
 SERVER = ServerId(100, 1700000000)
 REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
@@ -373,7 +373,7 @@ def test_a_process_is_as_old_as_the_clock_that_counts_a_sleep_says(monkeypatch):
 )
 def test_a_child_is_at_work_unless_it_came_with_its_agent_or_is_old(agent, child, working):
     made = [Proc(pid=n, start=1, ppid=0, sid=1, name="x", age=age) for n, age in enumerate((agent, child))]
-    assert sense._at_work(*made) is working
+    assert eye.at_work(*made) is working
 
 
 def test_a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields():
