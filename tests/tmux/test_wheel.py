@@ -134,7 +134,8 @@ def test_a_wheel_does_everything_from_any_directory_and_its_build_leaves_nothing
         assert "delivered" in run("agents", "send", "builder", "hello", *config)
         os.kill(project.pid("builder"), 9)
         until(lambda: project.events("agent.healed", "builder"))
-        assert "RUNNING" in run("agents", "explain", "builder", cwd=project.root)
+        # the event is on record a moment before the view shows it
+        until(lambda: "RUNNING" in run("agents", "explain", "builder", cwd=project.root))
         assert json.loads(run("agentlog", "list", "--json", *config)) == []
         run("agents", "down", *config)
         assert not project.tmux("list-sessions")
