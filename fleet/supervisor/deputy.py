@@ -141,7 +141,8 @@ class Deputy:
         if shown.detail in REFUSALS and memory.stopping is None:
             return Result(REFUSALS[shown.detail], shown.reason)
         alive = seen.pane is not None and not seen.pane.dead
-        return Result(Outcome.EXISTS) if alive and memory.stopping is None else None
+        called = memory.run is not None and memory.run.made_for.call < seen.wish.run
+        return Result(Outcome.EXISTS) if alive and memory.stopping is None and not called else None
 
     def _why(self, member: Member) -> str:
         decided = self._supervisor.mind.decided.get(member.name)

@@ -575,9 +575,16 @@ MUTANTS = (
     Mutant(
         "a deputy that takes the old run for the new one",
         "fleet/supervisor/deputy.py",
-        "return Result(Outcome.EXISTS) if alive and memory.stopping is None else None",
-        "return Result(Outcome.EXISTS) if alive else None",
+        "return Result(Outcome.EXISTS) if alive and memory.stopping is None and not called else None",
+        "return Result(Outcome.EXISTS) if alive and not called else None",
         f"{VERBS}::test_restart_makes_a_new_run_of_the_same_conversation_and_fresh_a_new_one",
+    ),
+    Mutant(
+        "a deputy that takes the run before the call for its answer",
+        "fleet/supervisor/deputy.py",
+        "return Result(Outcome.EXISTS) if alive and memory.stopping is None and not called else None",
+        "return Result(Outcome.EXISTS) if alive and memory.stopping is None else None",
+        f"{VERBS}::test_a_restart_while_a_message_is_on_its_way_is_a_restart",
     ),
     Mutant(
         "an executor that does what it could not put on record",

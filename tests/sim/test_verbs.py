@@ -225,6 +225,18 @@ def test_send_without_a_watchdog_is_one_for_that_long():  # I11
     assert agent(sim, "a").received.count("note 0 for a") == 1
 
 
+@pytest.mark.parametrize("after", [0.1, 0.3, 0.6, 1.0])
+def test_a_restart_while_a_message_is_on_its_way_is_a_restart(after):  # I39
+    sim = story(Declared("a"))
+    typed = Typed(sim)
+    at(sim, 190, lambda: agent(sim, "a")._to_done())
+    at(sim, 200, lambda: sim.verb("send", ["a"], Random(3)))
+    typed.at(200 + after, "restart --no-wait a")
+    told(sim)
+    assert typed.codes == [0]
+    assert lives(sim) == 2
+
+
 def test_reset_forgives_one_that_was_given_up():  # I21
     sim = story(Declared("a"))
     typed = Typed(sim)
