@@ -2,9 +2,10 @@
 
     python bench/run.py [--quick] [--json] [--write] [--only AREA,...]
 
-Areas: snapshot, watchdog, deaths, lifecycle, status, tokens, sim, peers. Figures of one area are measured in
-turns, so their ratios hold on a busy machine; milliseconds do not. --quick takes small fleets and few rounds,
-below two minutes. Exit 1 when a goal is missed. --write puts it all into docs/benchmarks.md and growth.svg.
+Areas: snapshot, watchdog, deaths, lifecycle, status, costs, tokens, sim, peers. Figures of one area are
+measured in turns, so their ratios hold on a busy machine; milliseconds do not. --quick takes small fleets and
+few rounds, below two minutes. Exit 1 when a goal is missed. --write puts it all into docs/benchmarks.md and
+growth.svg.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 for name in ("TMUX", "TMUX_PANE", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):
     os.environ.pop(name, None)
 
-from bench import deaths, lifecycle, peers, sim, snapshot, status, tokens, watchdog  # noqa: E402
+from bench import costs, deaths, lifecycle, peers, sim, snapshot, status, tokens, watchdog  # noqa: E402
 from bench.common import ROOT, Figure, versions  # noqa: E402
 
 LIBTMUX, PROCESSES = "libtmux, session by session", "one process a capture"
 CHANGED, LISTED = "control: list, changed captured", "control: list only"
 TIMES = {100: 300, 1000: 800}  # how much cheaper a look must be than libtmux, session by session
-QUICK_AREAS = ("snapshot", "watchdog", "deaths", "lifecycle", "status", "tokens", "sim")
+QUICK_AREAS = ("snapshot", "watchdog", "deaths", "lifecycle", "status", "costs", "tokens", "sim")
 
 
 class Run:
@@ -50,6 +51,7 @@ class Run:
             "deaths": lambda: deaths.figures(20 if quick else 200),
             "lifecycle": lambda: lifecycle.figures(30 if quick else 100, 1 if quick else 3),
             "status": lambda: status.figures(30 if quick else 100, 7 if quick else 21),
+            "costs": lambda: costs.figures(1 if quick else 5),
             "tokens": self._tokens,
             "sim": lambda: sim.figures(1 if quick else 4, 6.0 if quick else 24.0),
             "peers": self._peers,

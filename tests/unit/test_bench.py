@@ -45,4 +45,4 @@ def test_the_page_holds_versions_date_figures_and_peers():
     assert "| other 1.0 | agent killed | 0.50 s | 0.60 s |" in page
     assert "tmux" in page
     assert "| shown | 3 MB |" in page
-    assert {"snapshot", "deaths", "lifecycle", "status", "tokens", "sim", "peers"} < set(run.areas())
+    assert {"snapshot", "deaths", "lifecycle", "status", "costs", "tokens", "sim", "peers"} < set(run.areas())
