@@ -38,6 +38,7 @@ export TERM=${TERM:-dumb}
 started=$SECONDS
 failed=()
 counted=
+linter=  # the process that lints while tests run
 
 die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 
@@ -95,11 +96,9 @@ suite() {  # suite DIR... [-- pytest options]: one pytest over those of the dire
     tee "$run_dir/pytest.out"
   code=${PIPESTATUS[0]}
   if [ "$code" = 1 ] && [ -n "${CI:-}" ]; then
-    # What passes now, alone, is a race, in the test or in the product: it is named, and fails the run too. With
-    # AOTEST_RACES=named it is only named: for layers that are not proved on a busy machine yet.
+    # What passes now, alone, is a race, in the test or in the product: it is named, and fails the run too.
     printf '\n== again, one at a time: what failed\n'
     "$py" -m pytest -n 0 --last-failed --last-failed-no-failures none "${where[@]}" "$@" | tee "$run_dir/again.out"
-    [ "${PIPESTATUS[0]}" != 0 ] || [ "${AOTEST_RACES:-}" != named ] || code=0
     failed_in "$run_dir/pytest.out" | grep -vxFf <(failed_in "$run_dir/again.out") |
       sed 's/^/passed only at the second try, so it is a race: /'
   fi
@@ -110,6 +109,14 @@ suite() {  # suite DIR... [-- pytest options]: one pytest over those of the dire
 failed_in() { sed -nE 's/ - .*//; s/^(FAILED|ERROR) +//p' "$1"; }
 
 lint() { "$py" -m ruff check . && "$py" -m mypy; }
+
+linted() {  # what the linter said, once it is through
+  local code=0
+  wait "$linter" || code=$?
+  linter=
+  cat "$run_dir/lint.out"
+  return "$code"
+}
 
 sim() {
   if [ $# -gt 0 ] && [ -e tests/sim/__main__.py ]; then
@@ -138,6 +145,7 @@ if [ ! -w . ]; then  # somebody else's checkout: what the tools keep between run
 fi
 tidy() {
   local socket
+  [ -z "$linter" ] || kill "$linter" 2>/dev/null
   for socket in "$run_dir"/tmux-*/*; do
     [ -S "$socket" ] && tmux -S "$socket" kill-server 2>/dev/null
   done
@@ -194,9 +202,11 @@ PYTHON
 }
 
 everything() {
-  step lint lint
+  lint >"$run_dir/lint.out" 2>&1 &  # one process; the first tests share the machine with it
+  linter=$!
   # The simulated days first: they only compute, while the others mostly wait.
   step tests suite sim unit contract tmux -- -m "not long"
+  step lint linted
 }
 
 set_up
