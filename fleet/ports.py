@@ -333,7 +333,8 @@ class Disk(LogDisk, Protocol):
     def remove(self, path: str) -> None:
         """Gone, durably; no error when it was not there."""
 
-    def rename(self, old: str, new: str) -> None: ...
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        """Move a name. Without `sync` it is durable with the next synced write in the same directory."""
 
     def stat(self, path: str) -> FileStat | None: ...
 

@@ -153,10 +153,10 @@ class RealDisk:
             os.unlink(base, dir_fd=where)
             os.fsync(where)
 
-    def rename(self, old: str, new: str) -> None:
-        """Move a name, durably; what had the new name is replaced."""
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        """Move a name; what had the new name is replaced. With `sync` it is durable on return."""
         os.rename(old, new)
-        for head in {os.path.dirname(old), os.path.dirname(new)}:
+        for head in {os.path.dirname(old), os.path.dirname(new)} if sync else ():
             with _directory(head) as where:
                 os.fsync(where)
 

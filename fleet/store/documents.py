@@ -122,7 +122,8 @@ class Store:
         if self._disk.stat(path) is None:
             self._disk.make_dir(path.rpartition("/")[0])
         elif sync:
-            self._disk.rename(path, f"{path}.prev")
+            # Whichever of the two names a loss of power takes back, one of them is a whole document.
+            self._disk.rename(path, f"{path}.prev", sync=False)
         self._disk.write(path, _encode(name, VERSION, gen, text), sync=sync)
         self._held[name] = _Held(gen, text)
 

@@ -75,17 +75,22 @@ def recorded_in(log_dir: str) -> Record | None:
 def keep(disk: Disk, fleet: Ground, text: str, now: Wall) -> None:
     """This declaration was taken in now. What cannot be kept in one place is kept in the other."""
     ground = ground_of(fleet)
-    data = json.dumps({**asdict(ground), "text": text, "at": round(now, 3)}).encode()
+    body = {**asdict(ground), "text": text}
+
+    def put(path: str) -> None:
+        if {**_read_own(path), "at": 0} != {**body, "at": 0}:  # a record of the same text stays
+            disk.write(path, json.dumps({**body, "at": round(now, 3)}).encode())
+
     with suppress(OSError):
         disk.make_dir(folder())
-        disk.write(_place(ground.config_path), data)
+        put(_place(ground.config_path))
         if (named := os.path.abspath(fleet.config_path)) != ground.config_path:  # a link may be removed
             disk.write(_place(named), json.dumps({"real": ground.config_path}).encode())
         _prune(now)
     state = os.path.join(fleet.log_dir, "state")
     with suppress(OSError):
         if os.path.isdir(state):
-            disk.write(os.path.join(state, RECORD), data)
+            put(os.path.join(state, RECORD))
 
 
 def _prune(now: Wall) -> None:

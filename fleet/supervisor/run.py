@@ -322,8 +322,8 @@ class KeepingDisk(RealDisk):
         super().remove(path)
         self._kept.pop(path, None)
 
-    def rename(self, old: str, new: str) -> None:
-        super().rename(old, new)
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        super().rename(old, new, sync=sync)
         if (data := self._kept.pop(old, None)) is not None:
             self._keep(new, data)
 

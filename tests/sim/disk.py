@@ -126,7 +126,7 @@ class SimDisk:
             self.seen("remove", path)
             self.unlink(path)
 
-    def rename(self, old: str, new: str) -> None:
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
         """Move it over whatever was there."""
         self._before("disk.rename")
         if old not in self.files:  # what is no regular file can be moved all the same

@@ -142,7 +142,7 @@ class MemoryDisk:
             with self._change():
                 del self.files[path]
 
-    def rename(self, old, new):
+    def rename(self, old, new, *, sync=True):
         with self._change():
             self.files[new] = self.files.pop(old)
 

@@ -61,7 +61,7 @@ class MemoryDisk:
         self.files.pop(path, None)
         self.inodes.pop(path, None)
 
-    def rename(self, old, new):
+    def rename(self, old, new, *, sync=True):
         self._step()
         self.files[new] = self.files.pop(old)
         self.inodes[new] = self.inodes.pop(old)

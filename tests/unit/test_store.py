@@ -56,6 +56,17 @@ def test_a_document_that_never_was_is_none_and_no_trouble():
     assert store.troubles == []
 
 
+def test_a_document_costs_two_syncs_however_often_it_is_saved(tmp_path, monkeypatch):
+    """The file and its directory; the predecessor's new name is durable with them."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    store = Store(RealDisk(), str(tmp_path), lambda: 1000.5)
+    for n in range(3):
+        store.save("fleet", {"n": n})
+    assert len(synced) == 6
+    assert json.loads((tmp_path / "fleet.json.prev").read_text())["data"] == {"n": 1}
+
+
 def test_the_same_data_again_writes_nothing():
     disk = two_generations()
     store = a_store(disk)

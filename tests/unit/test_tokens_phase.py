@@ -356,9 +356,9 @@ class KillingDisk(RealDisk):
         self._step()
         super().write(*args, **kwargs)
 
-    def rename(self, *args):
+    def rename(self, *args, **options):
         self._step()
-        super().rename(*args)
+        super().rename(*args, **options)
 
     def append(self, path, data, *, sync):
         self._step()

@@ -30,6 +30,8 @@ class RealServers:
         return resolve_socket(self._fleet.tmux_socket)
 
     def users_listing(self) -> Listing:
+        if not os.path.exists(resolve_socket("default")):
+            return Listing(None)  # most machines: no process needs to be started to learn that
         try:
             return _server(self._fleet, "default").listing()
         except Unavailable:
