@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     why = ""
     if WATCHDOG in args.names:
         operator.stop_watchdog()
-        why = up.start_watchdog(operator, io, wait=not args.no_wait)
+        why = up.start_watchdog(operator, io, up.first_tick(args))
     else:
         up.say_of_watchdog(operator, io)
     started = [s for s in specs if results[s.name].ok]

@@ -52,7 +52,7 @@ GROUP = "run"
 READY_S = 90.0
 POLL_S = 0.1
 SAID = {"continued": "conversation continued", "new": "new conversation"}
-WATCHDOG_S = 15.0
+WATCHDOG_SHARE = 6  # the watchdog's first tick may take this part of --timeout: 15 s of 90
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     _say_pointers(operator, specs, results, io)
     why = ""
     if not args.names or WATCHDOG in args.names:
-        why = start_watchdog(operator, io, wait=not args.no_wait, quiet=not args.names)
+        why = start_watchdog(operator, io, first_tick(args), quiet=not args.names)
     else:
         say_of_watchdog(operator, io)
     begun = [s for s in specs if _is_up(results, s)]
@@ -317,8 +317,8 @@ def with_owners(operator: Operator, results: Mapping[str, Result]) -> dict[str, 
     return {**results, **said}
 
 
-def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = False) -> str:
-    """The supervisor, looking: "" or why not, which is said."""
+def start_watchdog(operator: Operator, io: Io, patience: float, *, quiet: bool = False) -> str:
+    """The supervisor, looking: "" or why not, which is said. It has `patience` seconds for its first tick."""
     holder = operator.locks.holder()
     if holder is not None and (silence := _silence(operator)):
         io.warn(f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s: `up` replaces it")
@@ -326,8 +326,8 @@ def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = Fals
     elif holder is not None:
         _say_version(operator, io)
     why = operator.start_watchdog(watchdog_argv(operator.fleet))
-    if not why and wait and not _beats(operator):
-        why = "no tick within 15 s; see `agents.py logs watchdog`"
+    if not why and patience and not _beats(operator, patience):
+        why = f"no tick within {patience:.0f} s; see `agents.py logs watchdog`"
     if why:
         io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
     elif not quiet:
@@ -335,10 +335,15 @@ def start_watchdog(operator: Operator, io: Io, *, wait: bool, quiet: bool = Fals
     return why
 
 
-def _beats(operator: Operator) -> bool:
+def first_tick(args: argparse.Namespace) -> float:
+    """How many seconds the watchdog has for its first tick; 0.0: the verb does not wait."""
+    return 0.0 if args.no_wait else args.timeout / WATCHDOG_SHARE
+
+
+def _beats(operator: Operator, patience: float) -> bool:
     """Has the watchdog looked since we asked for it?"""
     clock, path = operator.world.clock, operator.house.path("heartbeat")
-    deadline = clock.mono() + WATCHDOG_S
+    deadline = clock.mono() + patience
     while clock.mono() < deadline:
         holder, beat = operator.locks.holder(), operator.world.disk.stat(path)
         if holder is not None and beat is not None and beat.mtime_ns / 1e9 >= holder.since:
