@@ -47,6 +47,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(choices[:CHOICES])}{more}" if choices else ""
 
 
+def plural(number: int, noun: str) -> str:
+    """One agent, two agents: 1 death, 2 deaths."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def width(text: str) -> int:
     """How many terminal cells a text takes."""
     return len(text) if text.isascii() else sum(map(_cells, text))
@@ -279,6 +284,7 @@ def objects(raw: bytes) -> Iterator[dict[str, Any]]:
 
 
 GAP = "  "
+ROOM = 20  # what the last column needs to say something
 
 
 def render(
@@ -289,19 +295,21 @@ def render(
     paint: Callable[[str, str], str] | None = None,
     figures: bool = False,
     ruled: Collection[int] = (),
+    spare: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of a table.
 
-    A cell is a text or (text, colour). `limit`: how wide a line may be, 0 for as wide as needed; the last
-    column is cut to fit. `figures` puts every column but the first to the right. A line of dashes stands
-    above the rows whose numbers are in `ruled`.
+    A cell is a text or (text, colour). `limit`: how wide a line may be, 0 for as wide as needed. Then the
+    columns that `spare` names, the least important first, are left out if the last column would get too
+    little room. It is cut to fit, and so are the widest others. `figures` puts every column but the first to
+    the right. A line of dashes stands above the rows whose numbers are in `ruled`.
     """
     grid = [[(name, "bold", width(name)) for name in map(escaped, header)]]
     grid += [[_cell(cell) for cell in row] for row in rows]
     widths = [max(cell[2] for cell in column) for column in zip(*grid, strict=True)]
-    whole = sum(widths) + len(GAP) * (len(widths) - 1)
-    if limit and whole > limit:
-        widths[-1] = max(limit - (whole - widths[-1]), 8)
+    if limit:
+        grid, widths = _narrowed(grid, widths, limit, [list(header).index(name) for name in spare])
+    whole = _whole(widths)
     for number, row in enumerate(grid, start=-1):
         if number in ruled:
             yield "-" * whole
@@ -314,11 +322,46 @@ def render(
         yield GAP.join(cells).rstrip()
 
 
+def _whole(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _narrowed(
+    grid: list[list[tuple[str, str, int]]], widths: list[int], limit: int, spare: Sequence[int]
+) -> tuple[list[list[tuple[str, str, int]]], list[int]]:
+    """The columns that fit, and how wide each may be."""
+    last = min(widths[-1], ROOM)
+    columns = [c for c in range(len(widths)) if c not in spare]
+    for column in reversed(spare):
+        if _whole([widths[c] for c in (column, *columns[:-1])] + [last]) <= limit:
+            columns = sorted([*columns, column])
+    kept = [widths[c] for c in columns]
+    kept[-1] = min(kept[-1], max(limit - (_whole(kept) - kept[-1]), min(last, 8)))
+    while _whole(kept) > limit and max(kept) > 1:
+        kept[kept.index(max(kept))] -= 1
+    return [[row[c] for c in columns] for row in grid], kept
+
+
 def _cell(cell: Any) -> tuple[str, str, int]:
     """What is shown, in which colour, and how wide it is."""
     text, colour = cell if isinstance(cell, tuple) else (cell, "")
     text = escaped(str(text))
     return text, colour, width(text)
+
+
+def wrapped(text: str, room: int, lead: str = "", indent: str = "") -> Iterator[str]:
+    """Lines that end between words: a lead before the first, an indent before the others.
+
+    A word that is longer than a line is left whole.
+    """
+    line = ""
+    for word in text.split(" "):
+        if line and width(f"{lead}{line} {word}") > room:
+            yield lead + line
+            line, lead = word, indent
+        else:
+            line = f"{line} {word}" if line else word
+    yield lead + line
 
 
 def fit(text: str, room: int) -> str:

@@ -22,8 +22,8 @@ from typing import Any
 from fleet.core.outline import Cause
 from fleet.core.words import Detail, EventType, State, WatchdogState
 from fleet.scripted_agent.actions import ACTIONS
+from fleet.verbs.arguments import parser_for
 from fleet.verbs.main import GROUPS, LIBRARIES, verbs
-from fleet.verbs.parser import parser_for
 from tools import config_docs, verbs_and_states
 from tools.verbs_and_states import AROUND, AROUND_TABLE, EDGES, SITUATIONS, TABLE, Fate, Verb
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fleet.times.moment import Wall
+
+if TYPE_CHECKING:
+    from fleet.ports import Clock
 
 
 class RealClock:
@@ -23,3 +28,13 @@ class RealClock:
 def since_boot() -> float:
     """Seconds since the boot, with those that the machine slept: what the process table counts in."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def polls(clock: Clock, seconds: float, pause: float) -> Iterator[None]:
+    """Turns to look for something: one now, one after each pause, the last one when the seconds are over."""
+    deadline = clock.mono() + seconds
+    while True:
+        yield
+        if clock.mono() >= deadline:
+            return
+        clock.sleep(pause)

@@ -251,19 +251,18 @@ class Beat:
 
 
 def pulse(state_dir: str, interval: float, now: float) -> Beat:
-    """By its lock and its heartbeat. One that has just begun and has not ticked yet is not stale."""
-    holder, last = watchdog_holder(state_dir), _last_beat(state_dir)
+    """Of the watchdog of a state directory, by its lock and its heartbeat."""
+    return beat_of(watchdog_holder(state_dir), _last_beat(state_dir), interval, now)
+
+
+def beat_of(holder: Held | None, last: float | None, interval: float, now: float) -> Beat:
+    """Whether the holder of the lock works. One that has just begun and has not ticked yet is not stale."""
     age = now - last if last is not None else None
     if holder is None:
         return Beat(WatchdogState.STOPPED, None, last, age)
     age = now - max(holder.since, last or 0.0)
-    state = WatchdogState.STALE if is_stale(age, interval) else WatchdogState.RUNNING
-    return Beat(state, holder.pid, last, age)
-
-
-def is_stale(age: float, interval: float) -> bool:
-    """Whether a watchdog that last looked `age` seconds ago has stopped looking."""
-    return age > STALE_TICKS * max(interval, 1.0) + SLACK_S
+    stale = age > STALE_TICKS * max(interval, 1.0) + SLACK_S
+    return Beat(WatchdogState.STALE if stale else WatchdogState.RUNNING, holder.pid, last, age)
 
 
 def _last_beat(state_dir: str) -> float | None:

@@ -22,19 +22,20 @@ import sys
 from fleet import bootstrap
 from fleet.host.tmux import server, viewer
 from fleet.host.tmux.client import not_installed
-from fleet.verbs.common import Fail, Io, session_of
+from fleet.verbs.arguments import flag, positional, session_of
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 
 GROUP = "look"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which session, and how."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="an agent, a service or watchdog")
-    parser.add_argument("-a", "--all", action="store_true", help="show every agent, in tiles")
-    parser.add_argument("-w", "--write", action="store_true", help="with --all: type into the chosen agent")
-    parser.add_argument("-r", "--read-only", action="store_true", help="open the terminal read-only")
-    parser.add_argument("--print", action="store_true", help="print the command instead of running it")
+ARGUMENTS = (
+    positional("name", "an agent, a service or watchdog", nargs="?", metavar="NAME"),
+    flag("-a --all", "show every agent, in tiles"),
+    flag("-w --write", "with --all: type into the chosen agent"),
+    flag("-r --read-only", "open the terminal read-only"),
+    flag("--print", "print the command instead of running it"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

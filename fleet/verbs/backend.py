@@ -15,7 +15,8 @@ from typing import Any
 from fleet import bootstrap
 from fleet.backends import profiles
 from fleet.core.model import Backend
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import positional
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.screen import backend_named
 
 GROUP = "set up"
@@ -23,10 +24,10 @@ GROUP = "set up"
 PAIRS = ("env", "screen")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to show."""
-    parser.add_argument("what", choices=("show", "list"), help="one profile, or the names of all")
-    parser.add_argument("name", nargs="?", help="the backend to show")
+ARGUMENTS = (
+    positional("what", "one profile, or the names of all", choices=("show", "list")),
+    positional("name", "the backend to show", nargs="?"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -16,10 +16,10 @@ import importlib
 from typing import NamedTuple
 
 from fleet import engine
-from fleet.verbs.common import Io
+from fleet.verbs.arguments import parser_for, positional
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Io
 from fleet.verbs.main import verbs
-from fleet.verbs.parser import parser_for
 
 GROUP = "set up"
 
@@ -32,9 +32,7 @@ class Follows(NamedTuple):
     names: bool  # takes names of agents and services
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which shell."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish", "names"), metavar="bash|zsh|fish")
+ARGUMENTS = (positional("shell", None, choices=("bash", "zsh", "fish", "names"), metavar="bash|zsh|fish"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

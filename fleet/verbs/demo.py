@@ -15,15 +15,16 @@ import sys
 
 from fleet import engine
 from fleet.host.tmux.client import require_tmux
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import flag
+from fleet.verbs.io import Fail, Io
 
 GROUP = "set up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How."""
-    parser.add_argument("--keep", action="store_true", help="leave the fleet running and keep its directory")
-    parser.add_argument("--words", action="store_true", help="print what happens instead of opening `top`")
+ARGUMENTS = (
+    flag("--keep", "leave the fleet running and keep its directory"),
+    flag("--words", "print what happens instead of opening `top`"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -20,14 +20,17 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from fleet import __version__, bootstrap, config, engine
 from fleet.core.model import Fleet, Member
+from fleet.core.words import WatchdogState
 from fleet.host import packages
 from fleet.host.descriptors import EXTRA, needed
-from fleet.host.locks import watchdog_holder
+from fleet.host.locks import pulse
 from fleet.host.processes import ProcTable
 from fleet.host.tmux.client import resolve_socket
 from fleet.host.tmux.dialects import OLDEST, PROVED, Confidence, standing
@@ -35,35 +38,45 @@ from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.ports import Unavailable
 from fleet.supervisor.operator import short_of
-from fleet.verbs.common import Io
+from fleet.verbs.arguments import flag
 from fleet.verbs.fleets import config_path
-from fleet.verbs.up import widening
+from fleet.verbs.io import Io
+from fleet.verbs.up import crowd, widening
 from fleet.verbs.version import answer, commit
 
 GROUP = "set up"
 
 LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes free: worth a warning, not enough to go on
 LIBRARIES = ("watchfiles", "git", "dateutil", "tomli_w", "libtmux", "msgspec")
+# Of a shell: not programs.
+BUILTIN = {"echo", "exec", "cd", "exit", "printf", "test", "[", "while", "if", "for", "trap", "set", "export"}
 LOOK_S = 60.0  # for a look into all repositories
-COLOUR = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+class Level(StrEnum):
+    """How a check went. A warning is advice."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+COLOUR = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 class Check(NamedTuple):
     """One thing that was looked at."""
 
-    level: str  # ok, warn, fail
+    level: Level
     what: str
     detail: str
     fix: str = ""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether to install."""
-    parser.add_argument(
-        "--install-tmux",
-        action="store_true",
-        help="install tmux, git and Python's venv module if they are missing",
-    )
+ok, warn, fail = (partial(Check, level) for level in Level)
+
+
+ARGUMENTS = (flag("--install-tmux", "install tmux, git and Python's venv module if they are missing"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -74,27 +87,27 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if trouble:
             io.error(trouble)
     checks = [*machine(), *declared(args, io)]
-    failed = any(check.level == "fail" for check in checks)
+    failed = any(check.level is Level.FAIL for check in checks)
     if args.json:
         io.json({"ok": not failed, "checks": [check._asdict() for check in checks]})
     else:
         for check in checks:
-            io.print(f"{io.paint(f'{check.level:<4}', COLOUR[check.level])}  {check.what}: {check.detail}")
-            if check.fix and check.level != "ok":
-                io.print(f"      -> {check.fix}")
+            io.paragraph(f"{check.what}: {check.detail}", f"{check.level:<6}", COLOUR[check.level])
+            if check.fix and check.level is not Level.OK:
+                io.paragraph(check.fix, "      -> ")
     return 1 if failed else 0
 
 
 def machine() -> Iterator[Check]:
     """What every fleet needs."""
-    yield Check("ok", "engine", f"{__version__} {commit() or ''} in {engine.HOME}".replace("  ", " "))
-    yield Check("ok", "python", f"{platform.python_version()} ({sys.executable})")
+    yield ok("engine", f"{__version__} {commit() or ''} in {engine.HOME}".replace("  ", " "))
+    yield ok("python", f"{platform.python_version()} ({sys.executable})")
     yield tmux_itself()
     version = answer(["git", "--version"]).removeprefix("git version ")
     if version:
-        yield Check("ok", "git", version)
+        yield ok("git", version)
     else:
-        yield Check("fail", "git", "not found", packages.advice(packages.GIT))
+        yield fail("git", "not found", packages.advice(packages.GIT))
     yield libraries()
 
 
@@ -102,30 +115,30 @@ def tmux_itself() -> Check:
     """There, and new enough."""
     said = answer(["tmux", "-V"])
     if not said:
-        return Check("fail", "tmux", "not found", packages.advice(packages.TMUX))
+        return fail("tmux", "not found", packages.advice(packages.TMUX))
     how = standing(said)
     version = said.removeprefix("tmux ")
     if how is Confidence.TOO_OLD:
         oldest = ".".join(map(str, OLDEST))
-        return Check("fail", "tmux", f"{said} is older than {oldest}", f"install tmux {oldest} or newer")
+        return fail("tmux", f"{said} is older than {oldest}", f"install tmux {oldest} or newer")
     if how is Confidence.PROVED:
-        return Check("ok", "tmux", version)
+        return ok("tmux", version)
     fix = f"proved are {', '.join(PROVED)}; `tests/run.sh contract` tries the one that is here"
-    return Check("warn", "tmux", f"{version}: {how}", fix)
+    return warn("tmux", f"{version}: {how}", fix)
 
 
 def libraries() -> Check:
     """Importable, or ready beside us; everything that only asks works without."""
     lacking = bootstrap.missing(LIBRARIES)
     if not lacking:
-        return Check("ok", "libraries", "importable")
+        return ok("libraries", "importable")
     if python := bootstrap.ready("base"):
-        return Check("ok", "libraries", f"in {os.path.dirname(os.path.dirname(python))}")
+        return ok("libraries", f"in {os.path.dirname(os.path.dirname(python))}")
     detail = f"not set up yet ({', '.join(lacking)})"
     if failed := bootstrap.last_failure():
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(failed["at"]))
         detail += f"; the last try, {at}, failed: {failed['why']}"
-    return Check("warn", "libraries", detail, setting_up(lacking))
+    return warn("libraries", detail, setting_up(lacking))
 
 
 def setting_up(lacking: list[str]) -> str:
@@ -142,29 +155,28 @@ def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
     try:
         path = config_path(args, io)
     except config.ConfigError:
-        yield Check("warn", "config", "there is no agents.toml here", "agents.py init makes a starter")
+        yield warn("config", "there is no agents.toml here", "agents.py init makes a starter")
         return
     try:
         fleet = config.load(path, strict=True)
     except config.ConfigError as wrong:
         for line in wrong.lines():
-            yield Check("fail", "config", line, "agents.py validate --explain KEY explains a key")
+            yield fail("config", line, "agents.py validate --explain KEY explains a key")
         return
     if found := untrusted(path):
-        yield Check("fail", "config", f"{found}; `up` refuses it", found.fix)
+        yield fail("config", f"{found}; `up` refuses it", found.fix)
     else:
-        yield Check("ok", "config", path)
+        yield ok("config", path)
     for warning in fleet.warnings:
-        yield Check("warn", "config", warning, "agents.py validate --explain KEY explains a key")
-    for check in (log_dir, space, socket, server, open_files, watchdog):
+        yield warn("config", warning, "agents.py validate --explain KEY explains a key")
+    for check in (log_dir, space, socket, server, open_files):
         yield check(fleet)
+    yield watchdog(fleet, io.clock.wall())
     yield from binaries(fleet)
     yield from repositories(fleet)
     for agent in fleet.agents:
         if agent.enabled and not os.path.isdir(agent.dir) and not agent.clone:
-            yield Check(
-                "fail", f"agent {agent.name}", f"directory {agent.dir} is missing", "make it, or set `dir`"
-            )
+            yield fail(f"agent {agent.name}", f"directory {agent.dir} is missing", "make it, or set `dir`")
 
 
 def repositories(fleet: Fleet) -> Iterator[Check]:
@@ -181,18 +193,18 @@ def repositories(fleet: Fleet) -> Iterator[Check]:
     python = sys.executable if not bootstrap.missing(("git",)) else bootstrap.ready("base")
     if not python:
         detail = f"{len(clones) + bool(repo)} not checked: GitPython is not installed"
-        yield Check("warn", "repositories", detail, setting_up(["git"]))
+        yield warn("repositories", detail, setting_up(["git"]))
         return
     question = {"clones": clones, "repo": repo, "branch": handoff.branch if handoff else ""}
     found, why = looked_into(python, question)
     if why:
-        yield Check("warn", "repositories", f"could not be read: {why}", "git status in each of them")
+        yield warn("repositories", f"could not be read: {why}", "git status in each of them")
     for doubt in found:
-        level = "fail" if doubt["fatal"] else "warn"
+        level = Level.FAIL if doubt["fatal"] else Level.WARN
         yield Check(level, str(doubt["who"]), str(doubt["detail"]), str(doubt["fix"]))
     if not found and not why:
         count = len({*clones.values(), repo} - {""})
-        yield Check("ok", "repositories", f"{count} can hand over")
+        yield ok("repositories", f"{count} can hand over")
 
 
 def looked_into(python: str, question: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -216,42 +228,36 @@ def log_dir(fleet: Fleet) -> Check:
     """Private and writable: it holds prompts and everything the agents printed."""
     path = fleet.log_dir
     if os.path.lexists(path) and not os.path.isdir(path):
-        return Check("fail", "log_dir", f"{path} is not a directory", "remove it, or choose another log_dir")
+        return fail("log_dir", f"{path} is not a directory", "remove it, or choose another log_dir")
     if not os.path.exists(path):
-        above = path
-        while not os.path.exists(above):
-            above = os.path.dirname(above)
+        above = _existing(path)
         if os.access(above, os.W_OK | os.X_OK):
-            return Check("ok", "log_dir", f"{path} (made by the first up)")
-        return Check(
-            "fail", "log_dir", f"{above} cannot be written", "choose another log_dir, or change its owner"
-        )
+            return ok("log_dir", f"{path} (made by the first up)")
+        return fail("log_dir", f"{above} cannot be written", "choose another log_dir, or change its owner")
     if found := untrusted(os.path.join(path, "state")):
-        return Check("fail", "log_dir", f"{found}; `up` refuses it", found.fix)
+        return fail("log_dir", f"{found}; `up` refuses it", found.fix)
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if not os.access(path, os.W_OK | os.X_OK):
-        return Check(
-            "fail", "log_dir", f"{path} cannot be written", f"chown {os.getuid()} {shlex.quote(path)}"
-        )
+        return fail("log_dir", f"{path} cannot be written", f"chown {os.getuid()} {shlex.quote(path)}")
     if mode & 0o077:
-        return Check("warn", "log_dir", f"{path} has mode {mode:04o}", f"chmod 700 {shlex.quote(path)}")
-    return Check("ok", "log_dir", path)
+        return warn("log_dir", f"{path} has mode {mode:04o}", f"chmod 700 {shlex.quote(path)}")
+    return ok("log_dir", path)
 
 
-def ancestors(path: str) -> Iterator[str]:
-    """Every directory above."""
-    while (above := os.path.dirname(path)) != path:
-        yield above
-        path = above
+def _existing(path: str) -> str:
+    """The path, or the nearest directory above it that exists."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def space(fleet: Fleet) -> Check:
     """Logs and state need room."""
-    path = next(p for p in (fleet.log_dir, *ancestors(fleet.log_dir)) if os.path.exists(p))
+    path = _existing(fleet.log_dir)
     free = shutil.disk_usage(path).free
-    level = "warn" if free < LITTLE else "ok"
+    level = Level.WARN if free < LITTLE else Level.OK
     if free < TOO_LITTLE:
-        level = "fail"
+        level = Level.FAIL
     return Check(
         level, "disk", f"{free / (1 << 30):.1f} GB free in {path}", "free some space, or move log_dir"
     )
@@ -263,11 +269,11 @@ def socket(fleet: Fleet) -> Check:
     try:
         found = os.stat(folder)
     except FileNotFoundError:
-        return Check("ok", "tmux socket", f"{folder} (made by the first up)")
+        return ok("tmux socket", f"{folder} (made by the first up)")
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         fix = f"chmod 700 {shlex.quote(folder)}, or set TMUX_TMPDIR to a directory of yours"
-        return Check("fail", "tmux socket", f"{folder} is not private to this user", fix)
-    return Check("ok", "tmux socket", f"{folder}/{fleet.tmux_socket}")
+        return fail("tmux socket", f"{folder} is not private to this user", fix)
+    return ok("tmux socket", f"{folder}/{fleet.tmux_socket}")
 
 
 def server(fleet: Fleet) -> Check:
@@ -277,8 +283,8 @@ def server(fleet: Fleet) -> Check:
         found = tmux.listing().server
     except Unavailable as error:
         fix = "find out what stops it" if tmux.is_users else "agents.py down, then agents.py up"
-        return Check("fail", "tmux server", str(error), fix)
-    return Check("ok", "tmux server", f"answers, pid {found.pid}" if found else "not running")
+        return fail("tmux server", str(error), fix)
+    return ok("tmux server", f"answers, pid {found.pid}" if found else "not running")
 
 
 def open_files(fleet: Fleet) -> Check:
@@ -289,21 +295,23 @@ def open_files(fleet: Fleet) -> Check:
     sessions = sum(member.enabled for member in fleet.members) + EXTRA
     short = short_of(sessions, pid, ProcTable().allowance(pid), users=tmux.is_users)
     if short is None:
-        return Check("ok", "open files", f"{needed(sessions)} are enough for {sessions} sessions")
-    who = f"the tmux server (process {pid})" if pid else "this shell"
-    detail = f"{sessions} sessions need {short.need}, and {who} may have {short.limit}: `up` refuses"
-    return Check("fail", "open files", detail, widening(short, users=tmux.is_users))
+        return ok("open files", f"{needed(sessions)} are enough for {sessions} sessions")
+    return fail("open files", f"{crowd(short)}: `up` refuses", widening(short, users=tmux.is_users))
 
 
-def watchdog(fleet: Fleet) -> Check:
+def watchdog(fleet: Fleet, now: float) -> Check:
     """A fleet that should be up needs a running watchdog."""
     state = os.path.join(fleet.log_dir, "state")
     if not os.path.isdir(state):
-        return Check("ok", "watchdog", "the fleet was never up")
-    held = watchdog_holder(state)
-    if held is None:
-        return Check("warn", "watchdog", "not running: no agent is restarted", "agents.py up")
-    return Check("ok", "watchdog", f"running, pid {held.pid}")
+        return ok("watchdog", "the fleet was never up")
+    dog = pulse(state, fleet.watchdog.signal_interval, now)
+    match dog.state:
+        case WatchdogState.STOPPED:
+            return warn("watchdog", "not running: no agent is restarted", "agents.py up")
+        case WatchdogState.STALE:
+            return warn("watchdog", f"no tick for {dog.age:.0f} s", "agents.py ensure")
+        case WatchdogState.RUNNING:
+            return ok("watchdog", f"running, pid {dog.pid}")
 
 
 def binaries(fleet: Fleet) -> Iterator[Check]:
@@ -315,9 +323,9 @@ def binaries(fleet: Fleet) -> Iterator[Check]:
         program = first_word(fleet.backend_of(agents[0]).bin)
         found = shutil.which(os.path.expanduser(program)) if program else ""
         if found:
-            yield Check("ok", f"backend {name}", found)
+            yield ok(f"backend {name}", found)
         elif found is None:
-            level = "fail" if any(agent.enabled for agent in agents) else "warn"
+            level = Level.FAIL if any(agent.enabled for agent in agents) else Level.WARN
             fix = f"install it, or set `bin` in [backend.{name}]"
             yield Check(level, f"backend {name}", f"{program} is not on PATH", fix)
 
@@ -328,20 +336,5 @@ def first_word(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         return ""
-    simple: Callable[[str], bool] = lambda word: not set(word) & set("$`;|&()<>=*?{")  # noqa: E731
-    builtin = {
-        "echo",
-        "exec",
-        "cd",
-        "exit",
-        "printf",
-        "test",
-        "[",
-        "while",
-        "if",
-        "for",
-        "trap",
-        "set",
-        "export",
-    }
-    return words[0] if words and simple(words[0]) and words[0] not in builtin else ""
+    plain = bool(words) and not set(words[0]) & set("$`;|&()<>=*?{")
+    return words[0] if plain and words[0] not in BUILTIN else ""

@@ -24,14 +24,16 @@ from fleet.core.words import EventType
 from fleet.ports import LockError, Unavailable
 from fleet.supervisor.deputy import Deputy, stray
 from fleet.supervisor.operator import Ending, Stopped
-from fleet.verbs.common import Io, session_of
-from fleet.verbs.desk import desk_of
+from fleet.verbs.arguments import members, session_of
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Io
 from fleet.verbs.up import refuse_earlier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fleet.core.model import Fleet, Member
+    from fleet.core.seen import Proc
     from fleet.supervisor.operator import Forced, Operator
 
     Wish = Callable[[Desired], Desired]
@@ -39,25 +41,18 @@ if TYPE_CHECKING:
 GROUP = "run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names."""
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="agents, services or `watchdog` (default: all, and the watchdog)",
-    )
+ARGUMENTS = (members("agents, services or `watchdog` (default: all, and the watchdog)"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Stop the named ones or all. Exit 1 when a process or session is left."""
-    operator = desk_of(io).operator(desk_of(io).running(args, io, trust=False))
+    operator = fleets_of(io).operator(fleets_of(io).running(args, io, trust=False))
     operator.end_strays()
     silent = not args.names and operator.is_silent()
     sessions = _sessions(operator, args.names)
     if operator.world.disk.stat(operator.house.state_dir) is None:
         if not silent and not _runs(operator):
-            return _report(_nothing(), io, dog=False, as_json=args.json)
+            return _report(Stopped(), io, dog=False, as_json=args.json)
         operator.make_room()  # the state was removed under a running fleet
     if not silent:
         refuse_earlier(operator)
@@ -168,7 +163,7 @@ def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -
     dog = WATCHDOG in named and operator.stop_watchdog()
     members = [n for n in named if n != WATCHDOG]
     if not members:
-        return _report(_nothing(), io, dog=dog, as_json=as_json)
+        return _report(Stopped(), io, dog=dog, as_json=as_json)
     fleet = operator.fleet
     subjects = [fleet.member(name) or stray(name, named[name]) for name in members]
 
@@ -196,13 +191,9 @@ def all_names(fleet: Fleet, operator: Operator) -> list[str]:
     return list(dict.fromkeys([*declared, *operator.house.desired.load().entries]))
 
 
-def _nothing() -> Stopped:
-    return Stopped()
-
-
 def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Ending | None = None) -> int:
     """`server`: what became of a tmux server that did not answer."""
-    fine = not stopped.survivors and not stopped.left and server in {None, "ended"}
+    fine = not stopped.survivors and not stopped.left and server in {None, Ending.ENDED}
     if as_json:
         io.json(
             {
@@ -225,8 +216,13 @@ def _report(stopped: Stopped, io: Io, *, dog: bool, as_json: bool, server: Endin
         io.print(f"stopped {session}")
     if dog:
         io.print("stopped the watchdog")
-    for proc in stopped.survivors:
-        io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
+    say_survivors(stopped.survivors, io)
     for session in stopped.left:
         io.error(f"session {session} is still there", hint="agents.py down once more")
     return 0 if fine else 1
+
+
+def say_survivors(procs: Iterable[Proc], io: Io) -> None:
+    """Processes that no signal has ended."""
+    for proc in procs:
+        io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")

@@ -13,16 +13,19 @@ import os
 import shutil
 import subprocess
 
-from fleet import engine
-from fleet.core.desired import Want
+from fleet import __version__, engine
 from fleet.core.words import EventType, WatchdogState
-from fleet.host.locks import pulse
-from fleet.store.wishes import wants
+from fleet.host.clock import polls
+from fleet.host.locks import Beat, beat_of
+from fleet.store.wishes import read_view
 from fleet.supervisor.operator import Operator, watchdog_argv
-from fleet.verbs.common import Io
-from fleet.verbs.fleets import require_trust, running_fleet
+from fleet.verbs.arguments import flag
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Io
 
 GROUP = "run"
+
+POLL_S = 0.05
 
 UNIT = """[Unit]
 Description=Keep the fleet of {config} supervised
@@ -47,31 +50,24 @@ WantedBy=timers.target
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How."""
-    parser.add_argument(
-        "--install", action="store_true", help="write a systemd user unit and timer, and enable it"
-    )
-    parser.add_argument(
-        "--print", action="store_true", help="with --install: print the files instead of writing them"
-    )
+ARGUMENTS = (
+    flag("--install", "write a systemd user unit and timer, and enable it"),
+    flag("--print", "with --install: print the files instead of writing them"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Start the watchdog if it should run and does not. Exit 1 when it could not be started."""
-    fleet = running_fleet(args, io)
-    require_trust(fleet)
+    fleet = fleets_of(io).running(args, io, trust=True)
     if args.install:
         return _install(fleet.config_path, fleet.session_prefix, io, only_print=args.print, as_json=args.json)
-    state_dir = os.path.join(fleet.log_dir, "state")
-    dog = pulse(state_dir, fleet.watchdog.signal_interval, io.clock.wall())
-    wanted = wants(state_dir)
-    if not any(wanted.get(m.name) == Want.UP for m in fleet.members):
+    operator = fleets_of(io).operator(fleet)
+    dog, wanted = _beat(operator), operator.house.desired.load()
+    if not any(wanted.wants_up(m.name) for m in fleet.members):
         idle = "nothing to do: every agent and service is down (`agents.py up` starts the fleet)"
         return _say(io, idle, "idle", 0, as_json=args.json)
     if dog.state is WatchdogState.RUNNING:
         return _say(io, f"the watchdog runs (pid {dog.pid})", "running", 0, as_json=args.json)
-    operator = Operator(fleet)
     operator.end_strays()
     operator.make_room()
     if dog.state is WatchdogState.STALE:
@@ -94,6 +90,69 @@ def _say(io: Io, text: str, word: str, code: int, *, as_json: bool) -> int:
     return code
 
 
+# --- what `up` and `restart` do about the watchdog -----------------------------------------------------
+
+
+def start_watchdog(operator: Operator, io: Io, patience: float, *, quiet: bool = False) -> str:
+    """Have a watchdog that ticks within so many seconds: "" or why there is none, which is said."""
+    dog = _beat(operator)
+    if dog.state is WatchdogState.STALE:
+        io.warn(f"{_silent(dog)}: `up` replaces it")
+        operator.stop_watchdog()
+    elif dog.state is WatchdogState.RUNNING:
+        _say_version(operator, io)
+    why = operator.start_watchdog(watchdog_argv(operator.fleet))
+    if not why and patience and not _ticks(operator, patience):
+        why = f"no tick within {patience:.0f} s; see `agents.py logs watchdog`"
+    if why:
+        io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
+    elif not quiet:
+        io.note("the watchdog runs")
+    return why
+
+
+def say_of_watchdog(operator: Operator, io: Io) -> None:
+    """What a verb that does not start the watchdog has found in its place."""
+    dog = _beat(operator)
+    match dog.state:
+        case WatchdogState.STOPPED:
+            io.note("no watchdog runs: no agent is restarted until `agents.py up` starts one")
+        case WatchdogState.STALE:
+            io.warn(f"{_silent(dog)}: no agent is restarted until `agents.py restart watchdog` replaces it")
+        case WatchdogState.RUNNING:
+            _say_version(operator, io)
+
+
+def _beat(operator: Operator) -> Beat:
+    file = operator.world.disk.stat(operator.house.path("heartbeat"))
+    last = file.mtime_ns / 1e9 if file is not None else None
+    interval = operator.fleet.watchdog.signal_interval
+    return beat_of(operator.locks.holder(), last, interval, operator.world.clock.wall())
+
+
+def _ticks(operator: Operator, patience: float) -> bool:
+    """Has the watchdog ticked since it holds its lock?"""
+    for _ in polls(operator.world.clock, patience, POLL_S):
+        holder, dog = operator.locks.holder(), _beat(operator)
+        if holder is not None and dog.last is not None and dog.last >= holder.since:
+            return True
+    return False
+
+
+def _silent(dog: Beat) -> str:
+    return f"the watchdog (process {dog.pid}) has not ticked for {dog.age:.0f} s"
+
+
+def _say_version(operator: Operator, io: Io) -> None:
+    view = read_view(operator.house.state_dir, operator.world.disk.read) or {}
+    if (runs := view.get("version", "")) not in {"", __version__}:
+        said = f"the watchdog runs version {runs}, this engine is {__version__}"
+        io.warn(f"{said}: run `agents.py restart watchdog`")
+
+
+# --- --install -----------------------------------------------------------------------------------------
+
+
 def _install(config: str, prefix: str, io: Io, *, only_print: bool, as_json: bool) -> int:
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     folder = os.path.join(home, "systemd", "user")
@@ -105,15 +164,16 @@ def _install(config: str, prefix: str, io: Io, *, only_print: bool, as_json: boo
     if only_print and not as_json:
         for path, text in files.items():
             io.print(f"# {path}\n{text}")
-    if only_print:
-        return _files(io, files, written=False) if as_json else 0
-    os.makedirs(folder, exist_ok=True)
-    for path, text in files.items():
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(text)
-        io.note(f"wrote {path}")
+    elif not only_print:
+        os.makedirs(folder, exist_ok=True)
+        for path, text in files.items():
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(text)
+            io.note(f"wrote {path}")
     if as_json:
-        _files(io, files, written=True)
+        io.json({"written": not only_print, "files": files})
+    if only_print:
+        return 0
     commands = (
         ["systemctl", "--user", "daemon-reload"],
         ["systemctl", "--user", "enable", "--now", f"{name}.timer"],
@@ -132,11 +192,6 @@ def _install(config: str, prefix: str, io: Io, *, only_print: bool, as_json: boo
             )
             return 1
     io.note("to have it run without being logged in: loginctl enable-linger")
-    return 0
-
-
-def _files(io: Io, files: dict[str, str], *, written: bool) -> int:
-    io.json({"written": written, "files": files})
     return 0
 
 

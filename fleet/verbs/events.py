@@ -24,9 +24,10 @@ from fleet.core.words import EventType
 from fleet.host.disk import RealDisk
 from fleet.store import eventlog
 from fleet.store.eventlog import Bookmark, end_of, read_on
-from fleet.text import escaped
-from fleet.verbs.common import Fail, Io, count
+from fleet.text import escaped, width
+from fleet.verbs.arguments import count, flag, option
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.moments import span
 
 GROUP = "look"
@@ -34,28 +35,16 @@ GROUP = "look"
 LAST = 50
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which ones."""
-    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new events")
-    parser.add_argument(
-        "-n", type=count, metavar="N", help="show the last N (default: 50; with --since or --until, all)"
-    )
-    parser.add_argument(
-        "--agent", default="", metavar="NAME", help="only events of this agent (default: all)"
-    )
-    parser.add_argument(
-        "--type",
-        default="",
-        metavar="TYPE",
-        help="only this type, or its beginning: agent. or agent.died (default: all)",
-    )
-    parser.add_argument(
-        "--since",
-        default="",
-        metavar="WHEN",
-        help='from this time on: 90m, 8am, "yesterday 22:00", an ISO time',
-    )
-    parser.add_argument("--until", default="", metavar="WHEN", help="up to this time; not with --follow")
+ARGUMENTS = (
+    flag("-f --follow", "keep printing new events"),
+    option("-n N", "show the last N (default: 50; with --since or --until, all)", type=count),
+    option("--agent NAME", "only events of this agent (default: all)", default=""),
+    option(
+        "--type TYPE", "only this type, or its beginning: agent. or agent.died (default: all)", default=""
+    ),
+    option("--since WHEN", 'from this time on: 90m, 8am, "yesterday 22:00", an ISO time', default=""),
+    option("--until WHEN", "up to this time; not with --follow", default=""),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -125,8 +114,10 @@ def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:
         io.json(record, indent=None)
         return
     when = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record.get("ts", 0))))
-    io.print(
-        escaped(
-            f"{when}  {record.get('type', ''):22} {record.get('agent', ''):14} {record.get('reason', '')}"
-        )
-    )
+    kind, agent, reason = (escaped(str(record.get(key, ""))) for key in ("type", "agent", "reason"))
+    line = f"{when}  {kind:22} {agent:14} {reason}"
+    if io.room and width(line) > io.room:
+        io.paragraph(f"{when}  {kind} {agent}".rstrip())
+        io.paragraph(reason, lead="    ")
+    else:
+        io.print(line)

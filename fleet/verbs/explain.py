@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from fleet.core.agent.decide import SIGHT
 from fleet.core.trace import explained
 from fleet.text import escaped
-from fleet.verbs.common import Fail, Io, session_of
+from fleet.verbs.arguments import positional, session_of
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.last_view import looked, reading, row_of
 from fleet.verbs.phase import show
 
@@ -28,9 +29,7 @@ GROUP = "look"
 FRESH_S = 5.0  # evidence that is older is gathered anew
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which agent or service."""
-    parser.add_argument("name", metavar="NAME", help="an agent or a service")
+ARGUMENTS = (positional("name", "an agent or a service", metavar="NAME"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -45,10 +44,10 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.json:
         io.json(facts)
         return 0
-    io.print(escaped(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
+    io.paragraph(escaped(f"{args.name}: {facts['state']} {facts['detail']}: {facts['reason']}"))
     seen = facts["rule"] == SIGHT
     how = "what is seen: no rule has cause to act" if seen else f"rule {facts['rule']}"
-    io.print(f"decided by {how}" + (f"; the watchdog would {facts['would']}" if facts["would"] else ""))
+    io.paragraph(f"decided by {how}" + (f"; the watchdog would {facts['would']}" if facts["would"] else ""))
     io.print()
     io.table(
         ("evidence", "source", "what"), [(e["what"], e["source"], e["value"]) for e in facts["evidence"]]

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from fleet.core.loop.gates import name_of, plan_gate
 from fleet.core.loop.loop_case import LoopJob, LoopSeen
-from fleet.core.loop.phases import find, ids_of, place_at
+from fleet.core.loop.phases import place_at
 from fleet.host import git
 from fleet.host.children import Jobs
 from fleet.host.disk import RealDisk
@@ -23,9 +24,10 @@ from fleet.supervisor.gate_runs import GateBook, gate_command, gate_log, gate_re
 from fleet.supervisor.operator import Operator
 from fleet.supervisor.phase import read_status, watched
 from fleet.times.moment import UNNAMED
-from fleet.verbs.common import Fail, Io
-from fleet.verbs.fleets import require_trust, running_fleet
-from fleet.verbs.phase import _read, show
+from fleet.verbs.arguments import flag, positional
+from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
+from fleet.verbs.phase import entry_of, index_of, show
 
 if TYPE_CHECKING:
     from fleet.core.effects import RunGate
@@ -38,21 +40,28 @@ GROUP = "run"
 POLL_S = 0.02
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which phase."""
-    parser.add_argument(
-        "phase",
-        nargs="?",
-        metavar="PHASE",
-        help="a phase id or its number from 0 (default: the current phase)",
-    )
-    parser.add_argument("--all", action="store_true", help="run the remaining gates after a failure")
+class Ran(StrEnum):
+    """How a gate went."""
+
+    PASSED = "pass"
+    FAILED = "FAIL"
+    NOT_RUN = "not run"
+
+
+COLOURS = {Ran.PASSED: "green", Ran.FAILED: "red", Ran.NOT_RUN: "dim"}
+
+
+ARGUMENTS = (
+    positional(
+        "phase", "a phase id or its number from 0 (default: the current phase)", nargs="?", metavar="PHASE"
+    ),
+    flag("--all", "run the remaining gates after a failure"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Run the gates. Exit 1 when one failed."""
-    fleet = running_fleet(args, io)
-    require_trust(fleet)
+    fleet = running_fleet(args, io, trust=True)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no gates", code=2)
     loop = fleet.loop
@@ -74,47 +83,28 @@ def run(args: argparse.Namespace, io: Io) -> int:
     elif not rows:
         io.print(f"phase {phase.id} has no gates")
     else:
-        colours = {"pass": "green", "FAIL": "red", "not run": "dim"}
-        cells = [
-            (
-                r["gate"],
-                r["name"],
-                (r["result"], colours[r["result"]]),
-                f"{r['seconds']:.1f}",
-                r["said"],
-                r["log"],
-            )
-            for r in rows
+        header = ("gate", "name", "result", "s", "said", "log")
+        shown = [
+            r | {"result": (r["result"], COLOURS[r["result"]]), "s": f"{r['seconds']:.1f}"} for r in rows
         ]
-        io.table(("gate", "name", "result", "s", "said", "log"), cells)
+        io.table(header, [[r[name] for name in header] for r in shown], spare=("gate", "s"))
     return 0 if passed else 1
 
 
 def _row(index: int, name: str, result: GateResult | None) -> dict[str, Any]:
+    row = {"gate": index + 1, "name": name}
     if result is None:
-        return {
-            "gate": index + 1,
-            "name": name,
-            "result": "not run",
-            "seconds": 0.0,
-            "said": "",
-            "log": "",
-            "value": None,
-        }
-    return {
-        "gate": index + 1,
-        "name": name,
-        "result": "pass" if result.ok else "FAIL",
-        "seconds": round(result.seconds, 3),
-        "said": result.said,
-        "log": result.log,
-        "value": result.value,
-    }
+        return row | {"result": Ran.NOT_RUN, "seconds": 0.0, "said": "", "log": "", "value": None}
+    seconds, word = round(result.seconds, 3), Ran.PASSED if result.ok else Ran.FAILED
+    return row | {
+        "result": word, "seconds": seconds, "said": result.said, "log": result.log, "value": result.value,
+    }  # fmt: skip
 
 
 def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSeen]:
     """The phase meant, and what its gates depend on."""
-    now = _read(fleet, loop).place
+    disk = RealDisk()
+    now = entry_of(fleet, loop, disk).place
     if word is None:
         facts = show(fleet, loop)
         if facts["held"] or facts["complete"]:
@@ -122,14 +112,9 @@ def _position(fleet: Fleet, loop: Loop, word: str | None) -> tuple[Place, LoopSe
             raise Fail(f"there is no current phase: {why}", hint="agents.py gate PHASE", code=2)
         index = facts["index"]
     else:
-        found = find(loop, word)
-        if found is None:
-            known = ", ".join(ids_of(loop))
-            raise Fail(f"there is no phase {word!r}; known: {known}", code=2)
-        index = found
+        index = index_of(loop, word)
     current = now is not None and now.index == index
     place = now if now is not None and current else place_at(loop, index, UNNAMED, before=now)
-    disk = RealDisk()
     try:
         status = read_status(disk, loop, loop.phases[index])
     except OSError:

@@ -17,7 +17,8 @@ import sys
 
 from fleet import engine, umask
 from fleet.config import here
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import positional
+from fleet.verbs.io import Fail, Io
 
 GROUP = "set up"
 
@@ -31,11 +32,9 @@ CLONES = "work"
 LONGEST = 24  # a prefix is part of every session name, and names have room for 48
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to."""
-    parser.add_argument(
-        "dir", nargs="?", default=".", metavar="DIR", help="directory of the new project (default: .)"
-    )
+ARGUMENTS = (
+    positional("dir", "directory of the new project (default: .)", nargs="?", default=".", metavar="DIR"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

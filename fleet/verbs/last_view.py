@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet import __version__
 from fleet.core.codec import from_plain, to_plain
+from fleet.core.desired import Want
 from fleet.core.outline import Outline
 from fleet.core.views import Now, overlaid, problem, unjudged
 from fleet.core.words import State, WatchdogState
 from fleet.host.locks import Beat, pulse
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
-from fleet.ports import Clock, Disk, Unavailable
+from fleet.ports import Clock, Unavailable
 from fleet.store.lastgood import ground_of, recall
 from fleet.store.wishes import read_view, wants
 
@@ -40,11 +41,6 @@ class Found(NamedTuple):
 
 
 # --- reading, or making ------------------------------------------------------------------------------
-
-
-def view_in(disk: Disk, state_dir: str) -> dict[str, Any] | None:
-    """The watchdog's last document, through the port."""
-    return read_view(state_dir, disk.read)
 
 
 def at_hand(named: str, clock: Clock) -> Found | None:
@@ -158,7 +154,7 @@ def facts_of(found: Found, config: dict[str, Any] | None = None) -> dict[str, An
 def as_desired(facts: dict[str, Any]) -> bool:
     """Whether every agent that should be up is, with a running watchdog and no problem."""
     rows = [*facts["agents"], *facts["services"]]
-    wanted = [r for r in rows if r["desired"] == "up"]
+    wanted = [r for r in rows if r["desired"] == Want.UP]
     if any(r["state"] in {State.DEAD, State.FATAL, State.UNKNOWN} for r in wanted) or facts["problems"]:
         return False
     return not wanted or facts["watchdog"]["state"] == WatchdogState.RUNNING
@@ -192,14 +188,14 @@ def _problems(
     dog = facts["watchdog"]
     stopped = dog["state"] == WatchdogState.STOPPED
     found = [text for text in (blind and f"tmux: {blind}", view.get("fault")) if text]
-    if stopped and any(r["desired"] == "up" or r["state"] == State.RUNNING for r in rows):
+    if stopped and any(r["desired"] == Want.UP or r["state"] == State.RUNNING for r in rows):
         found.append("watchdog: not running, no agent is restarted: run `agents.py ensure` or `up`")
     if dog["state"] == WatchdogState.STALE:
         found.append(f"watchdog: no tick for {dog['age']} s: run `agents.py ensure`")
     if dog["version"] not in {"", __version__}:
         found.append(
             f"watchdog: runs version {dog['version']}, this engine is {__version__}:"
-            " `down watchdog`, then `up`"
+            " run `agents.py restart watchdog`"
         )
     who = "no watchdog runs; verbs use" if stopped else "the watchdog uses"
     wrong = facts["config"]["problems"] or ([view["config"]] if view.get("config") else [])

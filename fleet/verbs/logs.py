@@ -15,8 +15,9 @@ from typing import BinaryIO
 
 from fleet.reading import Ident, Tail, ident_of
 from fleet.text import for_display
-from fleet.verbs.common import Fail, Io, count, session_of
+from fleet.verbs.arguments import count, flag, option, positional, session_of
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 
 GROUP = "look"
 
@@ -24,14 +25,12 @@ BLOCK = 1 << 16
 POLL = 0.2
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which session, how much, and whether to stay."""
-    parser.add_argument("name", metavar="NAME", help="an agent, a service or watchdog")
-    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new output")
-    parser.add_argument(
-        "-n", "--lines", type=count, default=100, metavar="N", help="how many lines (default: 100)"
-    )
-    parser.add_argument("--raw", action="store_true", help="keep terminal control sequences")
+ARGUMENTS = (
+    positional("name", "an agent, a service or watchdog", metavar="NAME"),
+    flag("-f --follow", "keep printing new output"),
+    option("-n --lines N", "how many lines (default: 100)", type=count, default=100),
+    flag("--raw", "keep terminal control sequences"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -1,7 +1,7 @@
 """agents.py VERB: find the verb, import only its module, run it, turn every fault into a sentence.
 
 A verb is a file in this directory with a docstring (its help), GROUP (its place in the overview),
-`add_arguments(parser)` and `run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or
+ARGUMENTS and `run(args, io) -> int`. Exit codes: 0 fine, 1 not as desired, 2 usage or
 config. A traceback is a bug of agent-fleet and is shown only when AO_DEBUG is set.
 """
 
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from fleet.core.decision import Fault
 from fleet.text import did_you_mean
-from fleet.verbs.common import Fail, Io
-from fleet.verbs.parser import parser_for, same_config
+from fleet.verbs.arguments import parser_for, same_config
+from fleet.verbs.io import Fail, Io
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GROUPS = ("run", "look", "set up")  # of the overview; "inner": `up` and `ensure` run it

@@ -16,17 +16,16 @@ from fleet.core.words import FINAL
 from fleet.host.disk import RealDisk
 from fleet.store.outbox import Outbox
 from fleet.text import ago
-from fleet.verbs.common import Io, session_of
+from fleet.verbs.arguments import positional, session_of
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Io
 
 GROUP = "look"
 
 BEGINNING = 60  # characters of a text that are shown
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which agent."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="only those to this agent (default: all)")
+ARGUMENTS = (positional("name", "only those to this agent (default: all)", nargs="?", metavar="NAME"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fleet.core.desired import Want
+from fleet.core.words import Detail, WatchdogState
 from fleet.tokens.tokenlog import record_cells
 
 # name: (type, what it says)
@@ -48,7 +50,7 @@ def exposition(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]] = 
 def _fleet(facts: Mapping[str, Any]) -> Iterator[Sample]:
     project, dog, loop = facts["project"], facts["watchdog"], facts["loop"]
     yield "fleet_info", {"version": facts["version"], "prefix": project["prefix"]}, 1
-    yield "fleet_watchdog_up", {}, dog["state"] == "running"
+    yield "fleet_watchdog_up", {}, dog["state"] == WatchdogState.RUNNING
     if dog["last_tick"] is not None:
         yield "fleet_watchdog_heartbeat_timestamp_seconds", {}, dog["last_tick"]
     yield "fleet_problems", {}, len(facts["problems"])
@@ -64,11 +66,11 @@ def _agents(facts: Mapping[str, Any]) -> Iterator[Sample]:
     for row in (*facts["agents"], *facts["services"]):
         who = {"name": row["name"], "kind": row["kind"]}
         yield "fleet_agent_up", who, row["pid"] is not None
-        yield "fleet_agent_wanted", who, row["desired"] == "up"
+        yield "fleet_agent_wanted", who, row["desired"] == Want.UP
         yield "fleet_agent_state", {**who, "state": row["state"], "detail": row["detail"]}, 1
         if row["since"]:
             yield "fleet_agent_state_since_timestamp_seconds", who, row["since"]
-        if row["until"] and row["detail"] == "LIMITED":
+        if row["until"] and row["detail"] == Detail.LIMITED:
             yield "fleet_agent_limited_until_timestamp_seconds", who, row["until"]
         yield "fleet_agent_restarts_total", who, row["restarts"]
         yield "fleet_agent_messages_waiting", who, row.get("messages") or 0

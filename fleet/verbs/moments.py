@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleet import bootstrap
 from fleet.times import when
 from fleet.times.when import Asked
-from fleet.verbs.common import Fail
+from fleet.verbs.io import Fail
 
 
 def moment(option: str, text: str, asked: Asked, *, now: float) -> float:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from fleet import bootstrap
 from fleet.core.model import NOTICES
-from fleet.verbs.common import Fail, Io
-from fleet.verbs.fleets import require_trust, running_fleet
+from fleet.verbs.arguments import flag, positional
+from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -25,17 +26,15 @@ if TYPE_CHECKING:
 GROUP = "set up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do."""
-    words = ("list", "test", "run")
-    parser.add_argument("what", choices=words, nargs="?", default="list", help="default: list")
-    parser.add_argument("--once", action="store_true", help="with run: send what is waiting, then end")
+ARGUMENTS = (
+    positional("what", "default: list", choices=("list", "test", "run"), nargs="?", default="list"),
+    flag("--once", "with run: send what is waiting, then end"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """List, test or run the targets. Exit 1 when a test message was not delivered."""
-    fleet = running_fleet(args, io)
-    require_trust(fleet)
+    fleet = running_fleet(args, io, trust=True)
     if not fleet.notify:
         if args.what == "run":
             return 0

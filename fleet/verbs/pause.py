@@ -20,8 +20,9 @@ from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.times.when import Asked
 from fleet.verbs import up
-from fleet.verbs.common import Fail, Io
-from fleet.verbs.desk import desk_of
+from fleet.verbs.arguments import flag, members, option
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.moments import moment
 
 if TYPE_CHECKING:
@@ -32,15 +33,11 @@ if TYPE_CHECKING:
 GROUP = "run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names, how long, and how still."""
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="agents or services (default: every agent that is up)"
-    )
-    parser.add_argument(
-        "--until", default="", metavar="WHEN", help="when the watchdog ends the pause (default: never)"
-    )
-    parser.add_argument("--freeze", action="store_true", help="also stop their processes in place")
+ARGUMENTS = (
+    members("agents or services (default: every agent that is up)"),
+    option("--until WHEN", "when the watchdog ends the pause (default: never)", default=""),
+    flag("--freeze", "also stop their processes in place"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -67,9 +64,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 def addressed(args: argparse.Namespace, io: Io) -> tuple[Operator, list[str]]:
     """The operator, and the names: those given, or every agent that is up."""
-    desk = desk_of(io)
-    fleet = desk.running(args, io, trust=False)
-    operator = desk.operator(fleet)
+    fleets = fleets_of(io)
+    fleet = fleets.running(args, io, trust=False)
+    operator = fleets.operator(fleet)
     operator.make_room()
     if WATCHDOG in args.names:
         raise Fail(f"the watchdog itself cannot be {args.verb}d", hint="agents.py down watchdog", code=2)

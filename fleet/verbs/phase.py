@@ -26,9 +26,11 @@ from fleet.store.documents import Store
 from fleet.store.position import PhaseBook
 from fleet.supervisor.deputy import Deputy
 from fleet.supervisor.phase import MARKER, phase_trouble, read_status, watched_tip, write_marker
+from fleet.text import plural
 from fleet.times.moment import NEVER, UNNAMED, Moment
-from fleet.verbs.common import Fail, Io
-from fleet.verbs.desk import desk_of
+from fleet.verbs.arguments import flag, positional
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Fail, Io
 
 if TYPE_CHECKING:
     from fleet.core.loop.loop_case import Place
@@ -40,18 +42,16 @@ if TYPE_CHECKING:
 GROUP = "run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, and where to go."""
-    parser.add_argument(
-        "action", nargs="?", choices=("show", "next", "set"), default="show", help="default: show"
-    )
-    parser.add_argument("to", nargs="?", metavar="N", help="for set: a number from 0, or a phase id")
-    parser.add_argument("--no-restart", action="store_true", help="do not restart the running loop agents")
+ARGUMENTS = (
+    positional("action", "default: show", choices=("show", "next", "set"), nargs="?", default="show"),
+    positional("to", "for set: a number from 0, or a phase id", nargs="?", metavar="N"),
+    flag("--no-restart", "do not restart the running loop agents"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Print or change the phase."""
-    fleet = desk_of(io).running(args, io, trust=True if args.action != "show" else None)
+    fleet = fleets_of(io).running(args, io, trust=True if args.action != "show" else None)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
     if (args.action == "set") != (args.to is not None):
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
 def show(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> dict[str, Any]:
     """The position and what is known about it. Reads only."""
     disk = disk or RealDisk()
-    entry = _read(fleet, loop, disk)
+    entry = entry_of(fleet, loop, disk)
     seen = LoopSeen(place=entry.place, index=entry.index, trouble=entry.trouble)
     place, said = locate(LoopCase(fleet, loop, LoopMemory(), seen, Moment(NEVER, UNNAMED)))
     complete = place is not None and place.complete
@@ -101,13 +101,14 @@ def _first(loop: Loop, entry: PhaseEntry) -> Place:
     return place_at(loop, min(entry.index or 0, len(loop.phases)), UNNAMED)
 
 
-def _read(fleet: Fleet, loop: Loop, disk: Disk | None = None) -> PhaseEntry:
-    store = Store(disk or RealDisk(), f"{fleet.log_dir}/state", RealClock().wall, repair=False)
+def entry_of(fleet: Fleet, loop: Loop, disk: Disk) -> PhaseEntry:
+    """What is on disk about the position."""
+    store = Store(disk, f"{fleet.log_dir}/state", RealClock().wall, repair=False)
     return PhaseBook(store, contextlib.nullcontext, loop.state_file).read()
 
 
 def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[str, Any]:
-    operator = desk_of(io).operator(fleet)
+    operator = fleets_of(io).operator(fleet)
     index = _target(operator, loop, args)
     why = phase_trouble(operator.world.disk, fleet, loop, index)
     if why:
@@ -121,16 +122,18 @@ def _move(fleet: Fleet, loop: Loop, args: argparse.Namespace, io: Io) -> dict[st
     return show(fleet, loop, operator.world.disk)
 
 
+def index_of(loop: Loop, word: str) -> int:
+    """The phase that a number from 0 or an id names."""
+    index, ids = find(loop, word), ids_of(loop)
+    if index is None:
+        known = f"expected 0 to {len(ids) - 1}, or one of: {', '.join(ids)}"
+        raise Fail(f"there is no phase {word!r}; {known}", code=2)
+    return index
+
+
 def _target(operator: Operator, loop: Loop, args: argparse.Namespace) -> int:
-    ids = ids_of(loop)
     if args.action == "set":
-        index = find(loop, args.to)
-        if index is None:
-            raise Fail(
-                f"there is no phase {args.to!r}; expected 0 to {len(ids) - 1}, or one of: {', '.join(ids)}",
-                code=2,
-            )
-        return index
+        return index_of(loop, args.to)
     facts = show(operator.fleet, loop, operator.world.disk)
     if facts["held"]:
         raise Fail(f"the next phase is unknown: {facts['held']}")
@@ -179,7 +182,7 @@ def _print(facts: dict[str, Any], io: Io) -> None:
     if facts["held"]:
         io.print(f"held: {facts['held']}")
     elif facts["complete"]:
-        io.print(f"complete: {total} of {total} phases")
+        io.print(f"complete: {total} of {plural(total, 'phase')}")
     else:
         done = "done" if facts["done"] else f"not done: {facts['why']}"
         io.print(f"phase {facts['id']} (index {facts['index']}, {facts['index'] + 1} of {total}): {done}")

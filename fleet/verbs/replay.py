@@ -16,14 +16,13 @@ from fleet.core.case import Case
 from fleet.core.codec import all_fields, from_plain
 from fleet.core.trace import explained, trace
 from fleet.core.views import row
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import positional
+from fleet.verbs.io import Fail, Io
 
 GROUP = "look"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The bundle."""
-    parser.add_argument("bundle", metavar="BUNDLE", help="a file from state/bundles/")
+ARGUMENTS = (positional("bundle", "a file from state/bundles/", metavar="BUNDLE"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

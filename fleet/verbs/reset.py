@@ -13,38 +13,33 @@ from collections.abc import Sequence
 
 from fleet.core.desired import Desired
 from fleet.core.outline import WATCHDOG
+from fleet.host.clock import polls
 from fleet.supervisor.operator import Operator
-from fleet.verbs.common import Fail, Io, seconds, session_of
-from fleet.verbs.desk import desk_of
+from fleet.verbs.arguments import members, session_of, timeout
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Fail, Io
 
 GROUP = "run"
 
-ANSWER_S = 15.0  # a watchdog that looks answers within one look
 POLL_S = 0.05
 NOT_IN_TIME = "not_in_time"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names, and for how long to wait."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="agents or services")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=ANSWER_S,
-        metavar="SECONDS",
-        help="how long to wait for the watchdog's answer (default: 15)",
-    )
+ARGUMENTS = (
+    members("agents or services", nargs="+"),
+    timeout(15, "for the watchdog's answer"),  # one that looks answers within one look
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Write the wish; where a watchdog runs, wait until it has heeded it."""
-    desk = desk_of(io)
-    fleet = desk.running(args, io, trust=True)
+    fleets = fleets_of(io)
+    fleet = fleets.running(args, io, trust=True)
     for name in args.names:
         session_of(fleet, name)
     if WATCHDOG in args.names:
         raise Fail("the watchdog keeps no tally of itself", hint="agents.py restart watchdog", code=2)
-    operator = desk.operator(fleet)
+    operator = fleets.operator(fleet)
     operator.make_room()
     names = list(dict.fromkeys(args.names))
     wish = operator.pardon(names)
@@ -67,13 +62,10 @@ def _unheeded(operator: Operator, wish: Desired, names: Sequence[str], timeout: 
     clock, fleet = operator.world.clock, operator.fleet
     sessions = {s.name: s.session for s in fleet.members}
     left = {n for n in names if n in wish.entries and n in sessions}
-    deadline = clock.mono() + timeout
-    while left:
+    for _ in polls(clock, timeout, POLL_S):
         for name in sorted(left):
             if operator.records.agent(name, sessions[name]).resets == wish.entries[name].resets:
                 left.discard(name)
-        if clock.mono() >= deadline:
+        if not left:
             break
-        if left:
-            clock.sleep(POLL_S)
     return tuple(n for n in names if n in left)

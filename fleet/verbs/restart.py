@@ -16,37 +16,33 @@ from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.supervisor.deputy import Deputy
 from fleet.verbs import up
-from fleet.verbs.common import Io, seconds
-from fleet.verbs.desk import desk_of
+from fleet.verbs.arguments import flag, members
+from fleet.verbs.down import say_survivors
+from fleet.verbs.ensure import say_of_watchdog, start_watchdog
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Io
 
 GROUP = "run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help="agents, services or `watchdog`")
-    parser.add_argument("--fresh", action="store_true", help="begin a new conversation")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=90.0,
-        metavar="SECONDS",
-        help="how long to wait until all agents are ready (default: 90)",
-    )
+ARGUMENTS = (
+    members("agents, services or `watchdog`", nargs="+"),
+    flag("--fresh", "begin a new conversation"),
+    *up.WAITING,
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Stop and start. Exit 1 when an agent is not ready in time."""
-    desk = desk_of(io)
-    declared, text = desk.declared(args, io)
-    fleet, overrides = config.override(declared, desk.environ)
+    fleets = fleets_of(io)
+    declared, text = fleets.declared(args, io)
+    fleet, overrides = config.override(declared, fleets.environ)
     specs = up.chosen(fleet, args.names)
-    operator = desk.operator(fleet)
+    operator = fleets.operator(fleet)
     operator.end_strays()
     up.refuse_crowd(operator, specs)
     operator.make_room()
-    desk.keep(declared, text, io.clock.wall())
+    fleets.keep(declared, text, io.clock.wall())
     names = [s.name for s in specs]
     placeless = operator.without_phase(specs)  # what cannot be started is not stopped
     free = [s for s in specs if s.name not in placeless]
@@ -62,16 +58,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
                 operator.house.store.remove_text(f"{spec.name}.id")
         deputy = Deputy(operator, free)
         results = up.with_owners(operator, deputy.bring_up()) | placeless
-        for proc in deputy.survivors():
-            io.error(f"process {proc.pid} ({proc.name}) is still there", hint=f"ps -fp {proc.pid}")
+        say_survivors(deputy.survivors(), io)
     up.say_overrides(overrides, results, io)
     up.say_conversations(fleet, specs, results, io)
     why = ""
     if WATCHDOG in args.names:
         operator.stop_watchdog()
-        why = up.start_watchdog(operator, io, up.first_tick(args))
+        why = start_watchdog(operator, io, up.first_tick(args))
     else:
-        up.say_of_watchdog(operator, io)
+        say_of_watchdog(operator, io)
     started = [s for s in specs if results[s.name].ok]
     states = {} if args.no_wait else up.wait_ready(operator, started, args.timeout)
     code = up.report(fleet, specs, results, states, io, as_json=args.json)

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -23,28 +22,28 @@ from fleet.backends import profiles
 from fleet.backends.screen_reader import read
 from fleet.core.model import Backend
 from fleet.core.seen import Reading
-from fleet.host.env import host_zone as zone_of_this_machine
+from fleet.host.env import host_zone
 from fleet.host.tmux.server import server_of
 from fleet.ports import Unavailable
 from fleet.text import escaped
 from fleet.times.iso import instant
 from fleet.times.moment import Wall
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import option, positional
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
+from fleet.verbs.version import answer
 
 GROUP = "look"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which screens, read how."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="captured screens; - is standard input")
-    parser.add_argument(
-        "--backend", metavar="NAME", help="the backend that the screens are of, such as claude"
-    )
-    parser.add_argument("--zone", metavar="ZONE", help="time zone of times without one (default: the host's)")
-    parser.add_argument("--at", metavar="TIME", help="ISO time when the screens were captured (default: now)")
-    parser.add_argument("--save", metavar="AGENT", help="keep this agent's live screen as a fixture")
-    parser.add_argument("--into", metavar="DIR", help="directory for --save (default: <log_dir>/screens)")
+ARGUMENTS = (
+    positional("files", "captured screens; - is standard input", nargs="*", metavar="FILE"),
+    option("--backend NAME", "the backend that the screens are of, such as claude"),
+    option("--zone ZONE", "time zone of times without one (default: the host's)"),
+    option("--at TIME", "ISO time when the screens were captured (default: now)"),
+    option("--save AGENT", "keep this agent's live screen as a fixture"),
+    option("--into DIR", "directory for --save (default: <log_dir>/screens)"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -56,18 +55,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
         raise Fail("screen needs FILE and --backend", hint=example, code=2)
     backend = backend_named(args, io, args.backend)
     now, zone = moment(args.at, io), _zone(args.zone)
-    rows = [(name, look(backend, text_of(name), now, zone)) for name in args.files]
+    rows = [(name, read(backend, text_of(name), now=now, zone=zone)) for name in args.files]
     if args.json:
         io.json([{"file": name, "backend": backend.name, **plain(reading)} for name, reading in rows])
         return 0
     for name, reading in rows:
         show(io, name, reading)
     return 0
-
-
-def look(backend: Backend, text: str, now: float, zone: str) -> Reading:
-    """One screen, read."""
-    return read(backend, text, now=Wall(now), zone=zone)
 
 
 def backend_named(args: argparse.Namespace, io: Io, name: str) -> Backend:
@@ -93,14 +87,14 @@ def text_of(name: str) -> str:
         raise Fail(f"{name} cannot be read: {error.strerror}", code=2) from None
 
 
-def moment(stamp: str | None, io: Io) -> float:
+def moment(stamp: str | None, io: Io) -> Wall:
     """The instant a screen was captured."""
     if not stamp:
         return io.clock.wall()
     when = instant(stamp)
     if when is None:
         raise Fail(f"--at {stamp} is not a time", hint="--at 2026-11-16T04:30:00Z", code=2)
-    return when
+    return Wall(when)
 
 
 def _zone(given: str | None) -> str:
@@ -112,11 +106,6 @@ def _zone(given: str | None) -> str:
     except (KeyError, ValueError, OSError):
         raise Fail(f"there is no zone {given!r}", hint="--zone Europe/Berlin", code=2) from None
     return given
-
-
-def host_zone() -> str:
-    """The zone of this machine."""
-    return zone_of_this_machine()
 
 
 def plain(reading: Reading) -> dict[str, Any]:
@@ -132,9 +121,7 @@ def plain(reading: Reading) -> dict[str, Any]:
         "key": reading.key,
         "fix": reading.fix,
         "draft": reading.draft,
-        "marker": {"until": marker.until, "until_at": iso(marker.until), "text": marker.text}
-        if marker
-        else None,
+        "marker": marker and {"until": marker.until, "until_at": iso(marker.until), "text": marker.text},
         "content_hash": reading.content_hash,
     }
 
@@ -181,7 +168,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
         raise Fail(f"{agent.name} has no screen", hint=f"agents.py up {agent.name}")
     now, zone = io.clock.wall(), _zone(args.zone)
     text = "\n".join(line.rstrip(" ") for line in screens[agent.session].split("\n")).rstrip("\n") + "\n"
-    reading = look(backend, text, now, zone)
+    reading = read(backend, text, now=now, zone=zone)
     path = keep(args.into or os.path.join(fleet.log_dir, "screens"), backend, text, reading, now, zone)
     if args.json:
         io.json({"file": path, "backend": backend.name, **plain(reading)})
@@ -204,28 +191,19 @@ def keep(directory: str, backend: Backend, text: str, reading: Reading, now: flo
     label += [f"draft = {toml_string(reading.draft)}"] if reading.draft else []
     label += [f'cli = "{version_of(backend)}"', f"taken = {iso(int(now))}", f'zone = "{zone}"', ""]
     for file, content, mode in ((path, text, "w"), (f"{folder}/captures.toml", "\n".join(label), "a")):
-        with open(
-            os.open(file, os.O_CREAT | os.O_WRONLY | (os.O_APPEND if mode == "a" else os.O_TRUNC), 0o600),
-            mode,
-        ) as out:
+        with open(file, mode, opener=_private) as out:
             out.write(content)
     return path
 
 
+def _private(path: str, flags: int) -> int:
+    """Only for the user: a screen shows what an agent works on."""
+    return os.open(path, flags, 0o600)
+
+
 def version_of(backend: Backend) -> str:
     """What the installed CLI calls itself; a capture without its release proves little."""
-    try:
-        said = subprocess.run(
-            [backend.bin, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        said = ""
-    found = re.search(r"\d+\.\d+[\w.-]*", said)
+    found = re.search(r"\d+\.\d+[\w.-]*", answer([backend.bin, "--version"]))
     version = found[0] if found else "of unknown version"
     return f"{backend.name} {version}"
 

@@ -17,17 +17,16 @@ import sys
 from fleet import engine
 from fleet.backends import corpus
 from fleet.backends.corpus import Trial
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import flag, option
+from fleet.verbs.io import Fail, Io
 
 GROUP = "set up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much to tell."""
-    parser.add_argument("-v", "--verbose", action="store_true", help="also list what passed")
-    parser.add_argument(
-        "--live", metavar="NAME", help="drive this installed CLI; needs tmux, and npm to install the CLI"
-    )
+ARGUMENTS = (
+    flag("-v --verbose", "also list what passed"),
+    option("--live NAME", "drive this installed CLI; needs tmux, and npm to install the CLI"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -15,52 +15,48 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fleet.core.memory import Message
 from fleet.core.model import Fleet
 from fleet.core.queue import admitted, tail_of
 from fleet.core.words import FINAL, EventType, MessageKind, MessageState
+from fleet.ports import Held
+from fleet.store.wishes import read_view
+from fleet.supervisor.deputy import stand_in
 from fleet.supervisor.operator import Operator
-from fleet.verbs.common import Fail, Io, seconds, session_of
-from fleet.verbs.delivery import await_receipts
-from fleet.verbs.desk import desk_of
+from fleet.supervisor.tick import Supervisor
+from fleet.verbs.arguments import flag, positional, session_of, timeout
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Fail, Io
+from fleet.verbs.last_view import row_of
 
 GROUP = "run"
 
+DECIDED = FINAL - {MessageState.WITHDRAWN}
+POLL_S = (0.05, 0.5)  # often at first; a wait of minutes need not look twenty times a second
 STDIN = "-"
 FORM = 'agents.py send NAME "TEXT" [NAME "TEXT" ...]'
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Agents and texts."""
-    parser.add_argument(
-        "words",
-        nargs="+",
+ARGUMENTS = (
+    positional(
+        "words", "an agent and the text for it; - reads the text from standard input", nargs="+",
         metavar="NAME TEXT",
-        help="an agent and the text for it; - reads the text from standard input",
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="send one TEXT to every agent that is up; no NAME is given then"
-    )
-    parser.add_argument(
-        "--later", action="store_true", help="return at once with the id; `agents.py messages` shows the rest"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=60.0,
-        metavar="SECONDS",
-        help="how long to wait for the receipts (default: 60)",
-    )
+    ),
+    flag("--all", "send one TEXT to every agent that is up; no NAME is given then"),
+    flag("--later", "return at once with the id; `agents.py messages` shows the rest"),
+    timeout(60, "for the receipts"),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Put the messages down, then wait for their receipts unless --later is given."""
-    desk = desk_of(io)
-    fleet = desk.running(args, io, trust=True)
-    operator = desk.operator(fleet)
+    fleets = fleets_of(io)
+    fleet = fleets.running(args, io, trust=True)
+    operator = fleets.operator(fleet)
     desired = operator.house.desired.load()
     if args.all:
         text = whole(args.words)
@@ -78,7 +74,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.later:
         operator.locks.nudge()
     elif waiting:
-        sent |= await_receipts(operator, waiting, args.timeout)
+        sent |= _receipts(operator, waiting, args.timeout)
     receipts = {n: _receipt(n, m, args) for n, m in (down | sent).items()}
     return _report({n: receipts[n] for n in texts}, io, args)
 
@@ -187,3 +183,78 @@ def _input() -> str:
         return ""
     raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
     return raw.decode("utf-8", "surrogateescape")
+
+
+# --- receipts: wait for the watchdog; where none runs, be it for that long -----------------------------
+
+
+def _receipts(operator: Operator, sent: Mapping[str, Message], timeout: float) -> dict[str, Message]:
+    """Agent to its message, as far as it got. One that is late is taken back, with why it had waited."""
+    outbox, clock = operator.house.outbox, operator.world.clock
+    deadline = clock.mono() + timeout
+    found: dict[str, Message] = {}
+    step = _Stepper(operator, sent)
+    step.asked()
+    try:
+        while len(found) < len(sent):
+            step.wait()
+            for name, message in sent.items():
+                now = outbox.read(name, message.id) if name not in found else None
+                if now is not None and now.status in FINAL:
+                    found[name] = now
+            if clock.mono() >= deadline:
+                break
+        late = {name: message for name, message in sent.items() if name not in found}
+        why = {name: _why_waiting(operator, name) for name in late}  # once it is taken back nothing waits
+        for name, message in late.items():
+            outbox.withdraw(name, message.id)
+        if late:
+            step.asked()
+            step.wait()
+        for name, message in late.items():
+            now = outbox.read(name, message.id) or message
+            found[name] = now if now.status in DECIDED else replace(now, why=why[name])
+        return found
+    finally:
+        step.close()
+
+
+class _Stepper:
+    """Waits for a running watchdog, or ticks one of its own for these agents."""
+
+    def __init__(self, operator: Operator, names: Collection[str]) -> None:
+        self._operator = operator
+        self._dog: Supervisor | None = None
+        self._began = operator.world.clock.mono()
+        self._lock = operator.locks.lead()
+        try:
+            self._lock.acquire()
+        except Held:
+            return
+        self._dog = stand_in(operator.fleet, names, operator.world, operator.helpers)
+
+    def asked(self) -> None:
+        """Something new is to be seen."""
+        if self._dog is None:
+            self._operator.locks.nudge()
+
+    def wait(self) -> None:
+        """A moment, in which the watchdog may look."""
+        clock = self._operator.world.clock
+        if self._dog is not None:
+            clock.sleep(min(self._dog.tick(), 0.2))
+            return
+        soon, late = POLL_S
+        clock.sleep(min(max(soon, (clock.mono() - self._began) / 20), late))
+
+    def close(self) -> None:
+        """Let the next one watch."""
+        if self._dog is not None:
+            self._dog.close("the verb is done")
+            self._lock.release()
+
+
+def _why_waiting(operator: Operator, name: str) -> str:
+    """What the watchdog last said of it."""
+    row = row_of(read_view(operator.house.state_dir, operator.world.disk.read) or {}, name)
+    return f"it is {row['detail']}: {row['reason']}" if row else ""

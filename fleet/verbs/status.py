@@ -9,13 +9,13 @@ Example: agents.py status --check --json
 from __future__ import annotations
 
 import shlex
-import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.core.words import State
+from fleet.core.words import Detail, State
 from fleet.host.tmux.server import attach_command
 from fleet.text import escaped
-from fleet.verbs.common import Fail, Io, session_of
+from fleet.verbs.arguments import flag, members, session_of
+from fleet.verbs.io import Fail, Io, day_and_time
 from fleet.verbs.last_view import Found, as_desired, at_hand, facts_of, reading
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 GROUP = "look"
 
-WEEK_S = 6 * 86_400.0  # farther ahead a weekday does not say which one
 COLOURS = {
     State.RUNNING: "green",
     State.STOPPED: "dim",
@@ -35,17 +34,11 @@ COLOURS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to print."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="agents or services to show (default: all)")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit 1 if an agent should run and does not, or there is a problem",
-    )
-    parser.add_argument(
-        "--prometheus", action="store_true", help="print Prometheus metrics (docs/metrics.md lists them)"
-    )
+ARGUMENTS = (
+    members("agents or services to show (default: all)"),
+    flag("--check", "exit 1 if an agent should run and does not, or there is a problem"),
+    flag("--prometheus", "print Prometheus metrics (docs/metrics.md lists them)"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -98,18 +91,20 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
         )
         for r in (*facts["agents"], *facts["services"])
     ]
-    io.table(("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason"), rows)
+    header = ("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason")
+    io.table(header, rows, spare=("watch", "kind", "backend", "model", "phase"))
     loop, dog = facts["loop"], facts["watchdog"]
     lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]
     if loop is not None:
         lines.append(_place(loop))
     io.print()
-    io.print(escaped(" · ".join(lines)))
-    if any(r["state"] == "RUNNING" for r in facts["agents"]):
-        one = next(r for r in facts["agents"] if r["state"] == "RUNNING")
-        io.print(escaped("attach: " + shlex.join(attach_command(fleet, one["session"]))))
+    io.paragraph(escaped(" · ".join(lines)))
+    if one := next((r for r in facts["agents"] if r["state"] == State.RUNNING), None):
+        attach = escaped("attach: " + shlex.join(attach_command(fleet, one["session"])))
+        fits = not io.room or len(attach) <= io.room
+        io.print(attach if fits else f"attach: agents.py attach {one['name']}")
     for text in facts["problems"]:
-        io.print(io.paint("! ", "red") + escaped(text))
+        io.paragraph(escaped(text), lead="! ", colour="red")
 
 
 def _place(loop: dict[str, Any]) -> str:
@@ -125,8 +120,7 @@ def _place(loop: dict[str, Any]) -> str:
 
 def _detail(r: dict[str, Any], now: float) -> str:
     until = r["until"]
-    if until and r["detail"] in {"LIMITED", "WAITING", "PAUSED", "FROZEN"}:
-        form = "%a %H:%M" if until - now < WEEK_S else "%a %Y-%m-%d %H:%M"
-        return f"{r['detail']} until {time.strftime(form, time.localtime(until))}"
+    if until and r["detail"] in {Detail.LIMITED, Detail.WAITING, Detail.PAUSED, Detail.FROZEN}:
+        return f"{r['detail']} until {day_and_time(until, now)}"
     drift = " (drift)" if r["drift"] else ""
     return f"{r['detail']}{drift}"

@@ -20,7 +20,7 @@ from fleet import umask
 from fleet.core.model import Fleet
 from fleet.host.disk import RealDisk
 from fleet.store.documents import Store
-from fleet.text import escaped
+from fleet.text import escaped, plural
 from fleet.tokens.books import PhaseMeter
 from fleet.tokens.files import SHARED, conversations, sharing, wanted_of
 from fleet.tokens.page import report
@@ -38,31 +38,24 @@ from fleet.tokens.report import (
     unpriced,
 )
 from fleet.tokens.tokenlog import Record, TokenLog
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import flag, option
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.moments import span
 
 GROUP = "look"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How to sum up, and in which form."""
-    parser.add_argument(
-        "--by", choices=sorted(BY), help="one row per agent, model or day in UTC (default: per phase)"
-    )
-    parser.add_argument(
-        "--since",
-        default="",
-        metavar="WHEN",
-        help='only phases that ran after this time: 2d, "mon 09:00", an ISO time',
-    )
-    parser.add_argument("--until", default="", metavar="WHEN", help="only phases that ran before this time")
-    parser.add_argument("--live", action="store_true", help="add the running phase, up to now")
-    parser.add_argument("--cost", action="store_true", help="add the cost in US dollars, by the price table")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="print CSV")
-    form.add_argument("--plot", action="store_true", help="print bars per phase and agent")
-    form.add_argument("--html", metavar="FILE", help="write one self-contained HTML page with charts")
+ARGUMENTS = (
+    option("--by", "one row per agent, model or day in UTC (default: per phase)", choices=sorted(BY)),
+    option("--since WHEN", 'only phases that ran after this time: 2d, "mon 09:00", an ISO time', default=""),
+    option("--until WHEN", "only phases that ran before this time", default=""),
+    flag("--live", "add the running phase, up to now"),
+    flag("--cost", "add the cost in US dollars, by the price table"),
+    flag("--csv", "print CSV", group="form"),
+    flag("--plot", "print bars per phase and agent", group="form"),
+    option("--html FILE", "write one self-contained HTML page with charts", group="form"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -79,7 +72,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if known := len(records):
         records = [record for record in records if _ran(record, since, until)]
         if not records and not (args.json or args.csv):
-            io.note(f"none of the {known} phases on record ran in that time")
+            io.note(f"{plural(known, 'phase')} on record, and none of them ran in that time")
             return 0
     prices = PriceBook(fleet.prices) if args.cost or args.html else None
     if args.html:

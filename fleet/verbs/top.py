@@ -31,8 +31,9 @@ from fleet.tokens.meter import Meter
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import by_agent
 from fleet.tokens.tokenlog import Record, TokenLog
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import flag
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.last_view import gather
 
 GROUP = "look"
@@ -41,9 +42,7 @@ FIRST = 100  # events shown at the start
 VERB_S = 180.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How to show it."""
-    parser.add_argument("--tour", action="store_true", help="describe events in sentences")
+ARGUMENTS = (flag("--tour", "describe events in sentences"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -11,17 +11,14 @@ from __future__ import annotations
 import argparse
 
 from fleet.core.words import EventType
-from fleet.verbs.common import Io
+from fleet.verbs.arguments import members
+from fleet.verbs.io import Io
 from fleet.verbs.pause import addressed
 
 GROUP = "run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names."""
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="agents or services (default: every agent that is up)"
-    )
+ARGUMENTS = (members("agents or services (default: every agent that is up)"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

@@ -17,13 +17,11 @@ Example: agents.py up builder
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fleet import __version__, config
+from fleet import config
 from fleet.core.agent.bringup import Left, left_as_it_is, limited_until
 from fleet.core.decision import Result
 from fleet.core.desired import Desired, Want
@@ -31,61 +29,70 @@ from fleet.core.outline import WATCHDOG
 from fleet.core.starts import Talk
 from fleet.core.words import Detail, Outcome, Told
 from fleet.host import descriptors
+from fleet.host.clock import polls
 from fleet.host.clone import CloneError, make_clone
-from fleet.host.locks import is_stale
 from fleet.supervisor.deputy import Deputy, observer
 from fleet.supervisor.launch import ARGUMENT_CAP
-from fleet.supervisor.operator import watchdog_argv
-from fleet.verbs.common import Fail, Io, seconds, session_of
-from fleet.verbs.desk import desk_of
-from fleet.verbs.last_view import view_in
+from fleet.verbs.arguments import flag, members, session_of, timeout
+from fleet.verbs.ensure import say_of_watchdog, start_watchdog
+from fleet.verbs.fleets import fleets_of
+from fleet.verbs.io import Fail, Io, day_and_time
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Collection, Mapping, Sequence
 
     from fleet.config.override import Override
+    from fleet.core.agent.decide import AgentDecision
+    from fleet.core.case import AgentSeen
     from fleet.core.model import Fleet, Member
     from fleet.supervisor.operator import Operator, Shortage
 
 GROUP = "run"
 
-READY_S = 90.0
 POLL_S = 0.1
-SAID = {"continued": "conversation continued", "new": "new conversation"}
+SAID = {Talk.CONTINUED: "conversation continued", Talk.NEW: "new conversation"}
+TOLD = {Outcome.DONE: Told.STARTED, Outcome.EXISTS: Told.RUNNING}
 WATCHDOG_SHARE = 6  # the watchdog's first tick may take this part of --timeout: 15 s of 90
+# STALE: the sequence is complete, so there is nothing to start.
+FINE = {Outcome.DONE, Outcome.EXISTS, Outcome.STALE}
+
+WAITING = (
+    flag("--no-wait", "do not wait until the agents are ready"),
+    timeout(90, "until all agents are ready"),
+)
+ARGUMENTS = (
+    members("agents, services or `watchdog` (default: all enabled, and the watchdog)"),
+    flag("--dry-run", "print what would be started, and start nothing"),
+    *WAITING,
+)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Names, and how to go about it."""
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="agents, services or `watchdog` (default: all enabled, and the watchdog)",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be started, and start nothing"
-    )
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until the agents are ready")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=READY_S,
-        metavar="SECONDS",
-        help="how long to wait until all agents are ready (default: 90)",
-    )
+class Spared(NamedTuple):
+    """Why a bare `up` does not start an agent, in a sentence too, and when that ends."""
+
+    why: Left
+    said: str
+    until: float | None = None
+
+
+class Readiness(NamedTuple):
+    """Whether an agent is ready, and what it is or why not."""
+
+    ready: bool
+    what: str
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Start what should run. Exit 1 when an agent or the watchdog is not ready in time."""
-    desk = desk_of(io)
-    declared, text = desk.declared(args, io)
-    fleet, overrides = config.override(declared, desk.environ)
-    operator = desk.operator(fleet)
+    fleets = fleets_of(io)
+    declared, text = fleets.declared(args, io)
+    fleet, overrides = config.override(declared, fleets.environ)
+    operator = fleets.operator(fleet)
     operator.servers.require_tmux()
     specs = chosen(fleet, args.names)
     if any(s.is_loop for s in specs):
-        desk.require_ground(fleet, text)  # a loop that stands on nothing is not begun
+        fleets.require_ground(fleet, text)  # a loop that stands on nothing is not begun
     operator.end_strays()
     _refuse(operator)
     refuse_crowd(operator, specs)
@@ -93,7 +100,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     if args.dry_run:
         return _dry_run(operator, specs, left, io, as_json=args.json)
     operator.make_room()
-    desk.keep(declared, text, io.clock.wall())
+    fleets.keep(declared, text, io.clock.wall())
     homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
     results = _start(operator, specs, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
@@ -105,67 +112,27 @@ def run(args: argparse.Namespace, io: Io) -> int:
         why = start_watchdog(operator, io, first_tick(args), quiet=not args.names)
     else:
         say_of_watchdog(operator, io)
-    begun = [s for s in specs if _is_up(results, s)]
+    begun = [s for s in specs if s.name in results and results[s.name].outcome in TOLD]
     states = {} if args.no_wait else wait_ready(operator, begun, args.timeout)
     code = report(fleet, specs, results, states, io, left=left, as_json=args.json)
     return 1 if why else code
 
 
-def _say_pointers(operator: Operator, specs: Sequence[Member], results: dict[str, Result], io: Io) -> None:
-    """A kickoff that no command line can hold is only pointed to: its author should know."""
-    for spec in specs:
-        if spec.name in results and results[spec.name].ok and spec.has_screen:
-            path = operator.house.path(f"kickoff-{spec.session}.txt")
-            by_file = operator.fleet.backend_of(spec).prompt_delivery == "exec"
-            kickoff = None if by_file else operator.world.disk.stat(path)
-            size = kickoff.size if kickoff is not None else 0
-            if size > ARGUMENT_CAP:
-                io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: its prompt is to read {path}")
-
-
-def _say_orphans(operator: Operator, io: Io) -> None:
-    """Warn of sessions that the file no longer names; they run on, perhaps beside their successors."""
-    for name, session in operator.orphans().items():
-        said = f"{name}: session {session} is ours, but agents.toml does not name it"
-        io.warn(f"{said}: `agents.py down {name}` stops it")
-
-
-def say_conversations(fleet: Fleet, specs: Sequence[Member], results: Mapping[str, Result], io: Io) -> None:
-    """Whether the started go on where they were, once, for all of them."""
-    talks = {s.name: talk(fleet, s, results.get(s.name)) for s in specs}
-    for word, said in SAID.items():
-        if names := [name for name, one in talks.items() if one == word]:
-            io.note(f"{said}: {', '.join(names)}")
-
-
-def talk(fleet: Fleet, spec: Member, done: Result | None) -> str:
-    """What became of a started agent's conversation; "" where its CLI cannot go on with one."""
-    if done is None or not done.ok or done.run is None or not fleet.backend_of(spec).supports_resume:
-        return ""
-    return Talk.CONTINUED if done.run.resumed else Talk.NEW
-
-
-def say_overrides(overrides: Sequence[Override], results: dict[str, Result], io: Io) -> None:
-    """What the caller's environment changed, and what it could not."""
-    for one in overrides:
-        done = results.get(one.agent)
-        if done is None:
-            why = one.text if not one.agent else f"{one.agent} was not to be started"
-            io.note(f"{one.variable} has no effect: {why}")
-        elif done.outcome is Outcome.EXISTS:
-            io.note(f"{one.variable} has no effect: {one.agent} was running already; `restart` it")
-        elif done.ok:
-            io.note(f"{one.variable}: {one.agent} starts with {one.text}")
+def first_tick(args: argparse.Namespace) -> float:
+    """How many seconds the watchdog has for its first tick; 0.0: the verb does not wait."""
+    return 0.0 if args.no_wait else args.timeout / WATCHDOG_SHARE
 
 
 def chosen(fleet: Fleet, names: Sequence[str]) -> list[Member]:
     """The members meant: those named, or everything that is enabled."""
-    members: dict[str, Member] = {s.name: s for s in fleet.members}
     if not names:
-        return [s for s in members.values() if s.enabled]
+        return [s for s in fleet.members if s.enabled]
     for name in names:
         session_of(fleet, name)  # fails with the nearest name, before anything is touched
-    return [members[n] for n in dict.fromkeys(names) if n in members]
+    return [member for name in dict.fromkeys(names) if (member := fleet.member(name)) is not None]
+
+
+# --- what is refused, what is left ---------------------------------------------------------------------
 
 
 def _refuse(operator: Operator) -> None:
@@ -189,12 +156,13 @@ def refuse_crowd(operator: Operator, specs: Sequence[Member]) -> None:
     short = operator.shortage(specs)
     if short is None:
         return
+    raise Fail(f"{crowd(short)}; nothing was started", hint=widening(short, users=operator.server.is_users))
+
+
+def crowd(short: Shortage) -> str:
+    """What is too much for what."""
     who = f"the tmux server (process {short.server})" if short.server else "this shell"
-    raise Fail(
-        f"{short.sessions} sessions need {short.need} open files, and {who} may have {short.limit}; "
-        "nothing was started",
-        hint=widening(short, users=operator.server.is_users),
-    )
+    return f"{short.sessions} sessions need {short.need} open files, and {who} may have {short.limit}"
 
 
 def widening(short: Shortage, *, users: bool) -> str:
@@ -218,63 +186,81 @@ def refuse_earlier(operator: Operator) -> None:
         )
 
 
-def _clone(fleet: Fleet, specs: Sequence[Member], io: Io) -> dict[str, str]:
-    """Agents that live in a clone get it before they start; name to why one did not."""
-    wanted = [s for s in specs if s.clone and not os.path.lexists(s.dir)]
-    if not wanted:
-        return {}
-    failed, said = {}, set()
-    for spec in wanted:
-        io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
-        try:
-            shared = make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
-            if shared and shared not in said:
-                said.add(shared)
-                io.note(f"clones of {spec.clone} push to {shared}: `git pull` from there to get their work")
-        except (CloneError, OSError, subprocess.TimeoutExpired) as error:
-            failed[spec.name] = f"no clone: {error}; correct `clone`, or make {spec.dir} yourself"
-    return failed
-
-
-def _left(operator: Operator, specs: Sequence[Member]) -> dict[str, tuple[Left, str, float | None]]:
-    """What a bare `up` does not start: name to the reason, a sentence, and when that ends."""
+def _left(operator: Operator, specs: Sequence[Member]) -> dict[str, Spared]:
+    """What a bare `up` does not start, by name."""
     wall, panes = operator.world.clock.wall(), operator.panes()
     entries = operator.house.desired.load().entries
     agents = [s for s in operator.fleet.agents if s.enabled]
     memories = {s.name: operator.records.agent(s.name, s.session) for s in (*agents, *specs)}
     limits = [(a, limit.until) for a in agents if (limit := memories[a.name].limit) is not None]
-    found: dict[str, tuple[Left, str, float | None]] = {}
+    found: dict[str, Spared] = {}
     for spec in specs:
-        until = limited_until(spec, limits, wall)
+        name, until = spec.name, limited_until(spec, limits, wall)
         why = left_as_it_is(
             spec,
-            entries.get(spec.name),
+            entries.get(name),
             panes.get(spec.session),
             operator.records.run(spec.session),
-            memories[spec.name],
+            memories[name],
             limited=until > wall,
             wall=wall,
         )
         match why:
             case Left.PAUSED:
-                ends = entries[spec.name].until
-                said = f"`unpause {spec.name}` or `up {spec.name}` lets it go on"
-                said = f"until {clock(ends)}; {said} now" if ends else said
-                found[spec.name] = (why, said, ends or None)
+                ends = entries[name].until
+                said = f"`unpause {name}` or `up {name}` lets it go on"
+                said = f"until {day_and_time(ends, wall)}; {said} now" if ends else said
+                found[name] = Spared(why, said, ends or None)
             case Left.FINISHED:
-                found[spec.name] = (why, f"its task is done; `up {spec.name}` runs it again", None)
+                found[name] = Spared(why, f"its task is done; `up {name}` runs it again")
             case Left.LIMITED:
                 then = ", and starts then" if spec.resume_on_reset else ""
-                said = f"until {clock(until)}{then}; `up {spec.name}` starts it now"
-                found[spec.name] = (why, said, until)
+                said = f"until {day_and_time(until, wall)}{then}; `up {name}` starts it now"
+                found[name] = Spared(why, said, until)
             case None:
                 pass
     return found
 
 
-def clock(wall: float) -> str:
-    """A moment, as a person reads it."""
-    return time.strftime("%a %H:%M", time.localtime(wall))
+def _dry_run(
+    operator: Operator, specs: Sequence[Member], left: Mapping[str, Spared], io: Io, *, as_json: bool
+) -> int:
+    panes = operator.panes()
+    rows = []
+    for spec in specs:
+        pane = panes.get(spec.session)
+        what = "start"
+        if pane is not None:
+            what = "replace the dead pane" if pane.dead else "leave: it runs"
+        if spec.name in left:
+            what = f"leave: it is {left[spec.name].why}"
+        rows.append({"name": spec.name, "session": spec.session, "would": what})
+    if as_json:
+        io.json({"plan": rows})
+    else:
+        io.table(("name", "session", "would"), [tuple(r.values()) for r in rows])
+    return 0
+
+
+# --- starting ------------------------------------------------------------------------------------------
+
+
+def _clone(fleet: Fleet, specs: Sequence[Member], io: Io) -> dict[str, str]:
+    """Agents that live in a clone get it before they start; name to why one did not."""
+    failed, said = {}, set()
+    for spec in specs:
+        if not spec.clone or os.path.lexists(spec.dir):
+            continue
+        io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
+        try:
+            shared = make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
+        except (CloneError, OSError, subprocess.TimeoutExpired) as error:
+            failed[spec.name] = f"no clone: {error}; correct `clone`, or make {spec.dir} yourself"
+            continue
+        if shared and shared not in said:
+            said.add(shared)
+            io.note(f"clones of {spec.clone} push to {shared}: `git pull` from there to get their work")
+    return failed
 
 
 def _start(
@@ -317,190 +303,131 @@ def with_owners(operator: Operator, results: Mapping[str, Result]) -> dict[str, 
     return {**results, **said}
 
 
-def start_watchdog(operator: Operator, io: Io, patience: float, *, quiet: bool = False) -> str:
-    """The supervisor, looking: "" or why not, which is said. It has `patience` seconds for its first tick."""
-    holder = operator.locks.holder()
-    if holder is not None and (silence := _silence(operator)):
-        io.warn(f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s: `up` replaces it")
-        operator.stop_watchdog()
-    elif holder is not None:
-        _say_version(operator, io)
-    why = operator.start_watchdog(watchdog_argv(operator.fleet))
-    if not why and patience and not _beats(operator, patience):
-        why = f"no tick within {patience:.0f} s; see `agents.py logs watchdog`"
-    if why:
-        io.error(f"the watchdog could not be started: {why}", hint="agents.py doctor")
-    elif not quiet:
-        io.note("the watchdog runs")
-    return why
+# --- what is said of it --------------------------------------------------------------------------------
 
 
-def first_tick(args: argparse.Namespace) -> float:
-    """How many seconds the watchdog has for its first tick; 0.0: the verb does not wait."""
-    return 0.0 if args.no_wait else args.timeout / WATCHDOG_SHARE
+def _say_pointers(operator: Operator, specs: Sequence[Member], results: dict[str, Result], io: Io) -> None:
+    """A kickoff that no command line can hold is only pointed to: its author should know."""
+    for spec in specs:
+        if spec.name in results and results[spec.name].ok and spec.has_screen:
+            path = operator.house.path(f"kickoff-{spec.session}.txt")
+            by_file = operator.fleet.backend_of(spec).prompt_delivery == "exec"
+            kickoff = None if by_file else operator.world.disk.stat(path)
+            size = kickoff.size if kickoff is not None else 0
+            if size > ARGUMENT_CAP:
+                io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: its prompt is to read {path}")
 
 
-def _beats(operator: Operator, patience: float) -> bool:
-    """Has the watchdog looked since we asked for it?"""
-    clock, path = operator.world.clock, operator.house.path("heartbeat")
-    deadline = clock.mono() + patience
-    while clock.mono() < deadline:
-        holder, beat = operator.locks.holder(), operator.world.disk.stat(path)
-        if holder is not None and beat is not None and beat.mtime_ns / 1e9 >= holder.since:
-            return True
-        clock.sleep(POLL_S / 2)
-    return False
+def _say_orphans(operator: Operator, io: Io) -> None:
+    """Warn of sessions that the file no longer names; they run on, perhaps beside their successors."""
+    for name, session in operator.orphans().items():
+        said = f"{name}: session {session} is ours, but agents.toml does not name it"
+        io.warn(f"{said}: `agents.py down {name}` stops it")
 
 
-def say_of_watchdog(operator: Operator, io: Io) -> None:
-    """What a verb that does not start the watchdog has found in its place."""
-    holder = operator.locks.holder()
-    if holder is None:
-        io.note("no watchdog runs: no agent is restarted until `agents.py up` starts one")
-    elif silence := _silence(operator):
-        said = f"the watchdog (process {holder.pid}) has not ticked for {silence:.0f} s"
-        io.warn(f"{said}: no agent is restarted until `agents.py restart watchdog` replaces it")
-    else:
-        _say_version(operator, io)
+def say_conversations(fleet: Fleet, specs: Sequence[Member], results: Mapping[str, Result], io: Io) -> None:
+    """Whether the started go on where they were, once, for all of them."""
+    talks = {s.name: talk(fleet, s, results.get(s.name)) for s in specs}
+    for word, said in SAID.items():
+        if names := [name for name, one in talks.items() if one == word]:
+            io.note(f"{said}: {', '.join(names)}")
 
 
-def _silence(operator: Operator) -> float:
-    """For how many seconds the watchdog has not looked; 0.0 while that is no reason to worry."""
-    beat = operator.world.disk.stat(operator.house.path("heartbeat"))
-    if beat is None:
-        return 0.0  # it begins, or its state was just taken away
-    age = operator.world.clock.wall() - beat.mtime_ns / 1e9
-    return age if is_stale(age, operator.fleet.watchdog.signal_interval) else 0.0
+def talk(fleet: Fleet, spec: Member, done: Result | None) -> str:
+    """What became of a started agent's conversation; "" where its CLI cannot continue one."""
+    if done is None or not done.ok or done.run is None or not fleet.backend_of(spec).supports_resume:
+        return ""
+    return Talk.CONTINUED if done.run.resumed else Talk.NEW
 
 
-def _say_version(operator: Operator, io: Io) -> None:
-    runs = (view_in(operator.world.disk, operator.house.state_dir) or {}).get("version", "")
-    if runs not in {"", __version__}:
-        said = f"the watchdog runs version {runs}, this engine is {__version__}"
-        io.warn(f"{said}: run `agents.py restart watchdog`")
+def say_overrides(overrides: Sequence[Override], results: dict[str, Result], io: Io) -> None:
+    """What the caller's environment changed, and what it could not."""
+    for one in overrides:
+        done = results.get(one.agent)
+        if done is None:
+            why = one.text if not one.agent else f"{one.agent} was not to be started"
+            io.note(f"{one.variable} has no effect: {why}")
+        elif done.outcome is Outcome.EXISTS:
+            io.note(f"{one.variable} has no effect: {one.agent} was running already; `restart` it")
+        elif done.ok:
+            io.note(f"{one.variable}: {one.agent} starts with {one.text}")
 
 
-def _is_up(results: dict[str, Result], spec: Member) -> bool:
-    done = results.get(spec.name)
-    return done is not None and (done.ok or done.outcome is Outcome.EXISTS)
-
-
-def wait_ready(operator: Operator, specs: Sequence[Member], timeout: float) -> dict[str, tuple[bool, str]]:
-    """Watch until each is ready, dead or out of time: name to (ready, what it is)."""
-    fleet, time_is = operator.fleet, operator.world.clock
-    dog = observer(fleet, [s.name for s in specs], operator.world)
-    states: dict[str, tuple[bool, str]] = {}
-    deadline = time_is.mono() + timeout
-    waiting = {s.name for s in specs}
-    while waiting:
-        look = dog.glance()
-        for name in sorted(waiting):
-            decision, seen = dog.mind.decided.get(name), look.seen[name]
-            if decision is None:
-                continue
-            gone = not seen.blind and (seen.pane is None or seen.pane.dead)
-            shown, memory = decision.shown, decision.memory
-            if memory.fatal:
-                states[name] = (False, shown.reason)
-            elif memory.ready and not gone:
-                limited = memory.limit if shown.detail is Detail.LIMITED else None
-                ends = f" until {clock(limited.until)}" if limited else ""
-                states[name] = (True, f"{shown.detail}{ends}")
-            elif gone:
-                states[name] = (_finished(fleet, name, seen), shown.reason)
-            elif shown.detail is Detail.ASKING:
-                states[name] = (False, shown.reason)
-        waiting -= set(states)
-        if time_is.mono() >= deadline:
+def wait_ready(operator: Operator, specs: Sequence[Member], timeout: float) -> dict[str, Readiness]:
+    """Look until each is ready, dead or out of time."""
+    states: dict[str, Readiness] = {}
+    waiting = sorted(specs, key=lambda s: s.name)
+    if not waiting:
+        return states
+    clock = operator.world.clock
+    dog = observer(operator.fleet, [s.name for s in specs], operator.world)
+    for _ in polls(clock, timeout, POLL_S):
+        look, decided = dog.glance(), dog.mind.decided
+        for spec in waiting:
+            if spec.name in decided:
+                found = _readiness(spec, look.seen[spec.name], decided[spec.name], clock.wall())
+                states |= {spec.name: found} if found else {}
+        waiting = [s for s in waiting if s.name not in states]
+        if not waiting:
             break
-        if waiting:
-            time_is.sleep(POLL_S)
-    for name in waiting:
+    for name in (s.name for s in waiting):
         decision = dog.mind.decided.get(name)
         why = decision.shown.reason if decision else "not seen"
-        states[name] = (False, f"not ready after {timeout:.0f} s: {why}")
+        states[name] = Readiness(ready=False, what=f"not ready after {timeout:.0f} s: {why}")
     return states
 
 
-def _finished(fleet: Fleet, name: str, seen: object) -> bool:
-    """A task may have run and ended before we looked: that is success."""
-    agent = fleet.agent(name)
-    pane = getattr(seen, "pane", None)
-    return agent is not None and agent.is_task and pane is not None and pane.exit_code == 0
+def _readiness(spec: Member, seen: AgentSeen, decision: AgentDecision, wall: float) -> Readiness | None:
+    """Of a started agent; None while it may still become ready."""
+    pane, shown, memory = seen.pane, decision.shown, decision.memory
+    gone = not seen.blind and (pane is None or pane.dead)
+    if memory.ready and not gone and not memory.fatal:
+        limit = memory.limit if shown.detail is Detail.LIMITED else None
+        until = f" until {day_and_time(limit.until, wall)}" if limit else ""
+        return Readiness(ready=True, what=f"{shown.detail}{until}")
+    if gone and not memory.fatal:  # a task may have run and ended before we looked: that is success
+        return Readiness(spec.is_task and pane is not None and pane.exit_code == 0, shown.reason)
+    if memory.fatal or shown.detail is Detail.ASKING:
+        return Readiness(ready=False, what=shown.reason)
+    return None
 
 
 def report(
     fleet: Fleet,
     specs: Sequence[Member],
-    results: dict[str, Result],
-    states: dict[str, tuple[bool, str]],
+    results: Mapping[str, Result],
+    states: Mapping[str, Readiness],
     io: Io,
     *,
-    left: Mapping[str, tuple[Left, str, float | None]] | None = None,
+    left: Mapping[str, Spared] | None = None,
     as_json: bool,
 ) -> int:
     """One line a member, and whether all is well."""
+    left = left or {}
     rows: list[dict[str, Any]] = []
     fine = True
     for spec in specs:
-        if left and spec.name in left:
-            why, said, until = left[spec.name]
-            row = {"name": spec.name, "result": f"{why}", "ready": why == "finished", "detail": said}
-            rows.append(row | {"conversation": ""} | ({"until": until} if until else {}))
-            continue
-        done = results[spec.name]
-        fits = done.outcome in {Outcome.DONE, Outcome.EXISTS, Outcome.STALE}
-        ready, what = states.get(spec.name, (fits, done.why))
-        known = {Outcome.DONE: Told.STARTED, Outcome.EXISTS: Told.RUNNING}
-        started = known.get(done.outcome, Told.NOT_STARTED)
-        good = fits and ready
-        fine = fine and good
-        rows.append(
-            {
-                "name": spec.name,
-                "result": started,
-                "ready": ready and started is not Told.NOT_STARTED,
-                "detail": what or done.why,
-                "conversation": talk(fleet, spec, done),
-            }
-        )
+        row: dict[str, Any] = {"name": spec.name}
+        if spared := left.get(spec.name):
+            row |= {"result": spared.why, "ready": spared.why is Left.FINISHED, "detail": spared.said}
+            row |= {"conversation": ""} | ({"until": spared.until} if spared.until else {})
+        else:
+            done = results[spec.name]
+            ready, what = states.get(spec.name, Readiness(done.outcome in FINE, done.why))
+            fine = fine and ready and done.outcome in FINE
+            row["result"] = TOLD.get(done.outcome, Told.NOT_STARTED)
+            row |= {"ready": ready and done.outcome in TOLD, "detail": what or done.why}
+            row["conversation"] = talk(fleet, spec, done)
+        rows.append(row)
     if as_json:
         io.json({"ok": fine, "agents": rows})
         return 0 if fine else 1
-    table = [(r["name"], r["result"], _word(r, left or ()), r["detail"]) for r in rows]
+    words = {True: "ready", False: "NOT READY"}
+    table = [
+        (r["name"], r["result"], "" if r["name"] in left else words[r["ready"]], r["detail"]) for r in rows
+    ]
     if table:
         io.table(("name", "up", "", "detail"), table)
     if not fine:
         io.note(f"for details: agents.py status --config {fleet.config_path}")
     return 0 if fine else 1
-
-
-def _word(row: Mapping[str, Any], left: Collection[str]) -> str:
-    if row["name"] in left:
-        return ""
-    return "ready" if row["ready"] else "NOT READY"
-
-
-def _dry_run(
-    operator: Operator,
-    specs: Sequence[Member],
-    left: Mapping[str, tuple[Left, str, float | None]],
-    io: Io,
-    *,
-    as_json: bool,
-) -> int:
-    panes = operator.panes()
-    rows = []
-    for spec in specs:
-        pane = panes.get(spec.session)
-        what = "start"
-        if pane is not None:
-            what = "replace the dead pane" if pane.dead else "leave: it runs"
-        if spec.name in left:
-            what = f"leave: it is {left[spec.name][0]}"
-        rows.append({"name": spec.name, "session": spec.session, "would": what})
-    if as_json:
-        io.json({"plan": rows})
-    else:
-        io.table(("name", "session", "would"), [tuple(r.values()) for r in rows])
-    return 0

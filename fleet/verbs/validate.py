@@ -12,24 +12,18 @@ import argparse
 
 from fleet import bootstrap, config
 from fleet.config.explain import explain, facts, resolved
-from fleet.verbs.common import Io
+from fleet.text import plural
+from fleet.verbs.arguments import flag, option
 from fleet.verbs.fleets import config_path
+from fleet.verbs.io import Io
 
 GROUP = "set up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to print."""
-    parser.add_argument(
-        "--resolved",
-        action="store_true",
-        help="print the configuration with defaults, profiles and paths merged, as TOML",
-    )
-    parser.add_argument(
-        "--explain",
-        metavar="KEY",
-        help="print meaning, type, default and an example of a key, such as agent.watch",
-    )
+ARGUMENTS = (
+    flag("--resolved", "print the configuration with defaults, profiles and paths merged, as TOML"),
+    option("--explain KEY", "print meaning, type, default and an example of a key, such as agent.watch"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -62,5 +56,5 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return 0
     phases = len(fleet.loop.phases) if fleet.loop else 0
     counts = {"agent": len(fleet.agents), "service": len(fleet.services), "phase": phases}
-    io.print(f"{path}: fine: {', '.join(f'{n} {what}' + 's' * (n != 1) for what, n in counts.items())}")
+    io.print(f"{path}: fine: {', '.join(plural(number, noun) for noun, number in counts.items())}")
     return 0

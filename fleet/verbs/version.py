@@ -12,13 +12,12 @@ import shutil
 import subprocess
 
 from fleet import __version__, engine
-from fleet.verbs.common import Io
+from fleet.verbs.io import Io
 
 GROUP = "set up"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing to choose."""
+ARGUMENTS = ()
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -53,7 +52,7 @@ def answer(argv: list[str]) -> str:
         return ""
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=5, check=False, stdin=subprocess.DEVNULL
+            argv, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

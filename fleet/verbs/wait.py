@@ -8,13 +8,16 @@ Example: agents.py wait --agent builder --state IDLE --timeout 600
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import Detail, State
+from fleet.host.clock import polls
 from fleet.text import did_you_mean
-from fleet.verbs.common import Fail, Io, seconds, session_of
+from fleet.verbs.arguments import flag, option, session_of, timeout
 from fleet.verbs.fleets import running_fleet
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.last_view import gather
 
 GROUP = "run"
@@ -22,25 +25,13 @@ GROUP = "run"
 POLL_S = 0.25
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to wait for."""
-    parser.add_argument(
-        "--agent",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="wait for this agent; with --state; may be repeated",
-    )
-    parser.add_argument("--state", metavar="WORD", help="a state or detail, such as RUNNING or IDLE")
-    parser.add_argument("--phase", metavar="ID", help="wait until this phase or a later one is current")
-    parser.add_argument("--complete", action="store_true", help="wait until all phases are done")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="how long to wait (default: 0, no limit)",
-    )
+ARGUMENTS = (
+    option("--agent NAME", "wait for this agent; with --state; may be repeated", action="append", default=[]),
+    option("--state WORD", "a state or detail, such as RUNNING or IDLE"),
+    option("--phase ID", "wait until this phase or a later one is current"),
+    flag("--complete", "wait until all phases are done"),
+    timeout(0, "", shown="0, no limit"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:
@@ -63,13 +54,11 @@ def run(args: argparse.Namespace, io: Io) -> int:
     ids = [p.id for p in fleet.loop.phases] if fleet.loop else []
     if args.phase and args.phase not in ids:
         raise Fail(f"there is no phase {args.phase!r}; {did_you_mean(args.phase, ids)}", code=2)
-    deadline = io.clock.mono() + args.timeout if args.timeout else None
-    while True:
+    for _ in polls(io.clock, args.timeout or math.inf, POLL_S):
         facts = gather(fleet, io.clock)
         missing = _missing(facts, args, ids)
-        if not missing or (deadline is not None and io.clock.mono() >= deadline):
+        if not missing:
             break
-        io.clock.sleep(POLL_S)
     if args.json:
         io.json({"ok": not missing, "loop": facts["loop"], "agents": facts["agents"]})
     elif missing:

@@ -18,8 +18,9 @@ from fleet.ports import Held
 from fleet.supervisor.declaration import attend
 from fleet.supervisor.deputy import observer
 from fleet.supervisor.run import Watch
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.arguments import flag
 from fleet.verbs.fleets import config_path, require_trust
+from fleet.verbs.io import Fail, Io
 
 if TYPE_CHECKING:
     from fleet.core.model import Fleet
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
 GROUP = "inner"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How to run."""
-    parser.add_argument(
-        "--observe", action="store_true", help="observe and decide, print the plan, act on nothing"
-    )
-    parser.add_argument("--once", action="store_true", help="one tick, then end")
+ARGUMENTS = (
+    flag("--observe", "observe and decide, print the plan, act on nothing"),
+    flag("--once", "one tick, then end"),
+)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

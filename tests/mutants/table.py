@@ -490,7 +490,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bare up without a watchdog",
-        "fleet/verbs/up.py",
+        "fleet/verbs/ensure.py",
         "    why = operator.start_watchdog(watchdog_argv(operator.fleet))\n",
         '    why = ""\n',
         f"{VERBS}::test_a_bare_down_ends_the_watchdog_as_well_and_a_bare_up_brings_all_back",
@@ -546,7 +546,7 @@ MUTANTS = (
     ),
     Mutant(
         "a send that nobody serves without a watchdog",
-        "fleet/verbs/delivery.py",
+        "fleet/verbs/send.py",
         "            clock.sleep(min(self._dog.tick(), 0.2))\n",
         "            clock.sleep(0.2)\n",
         f"{VERBS}::test_send_without_a_watchdog_is_one_for_that_long",
@@ -792,15 +792,15 @@ MUTANTS = (
     Mutant(
         "an ensure that starts what was taken down",
         "fleet/verbs/ensure.py",
-        "    if not any(wanted.get(m.name) == Want.UP for m in fleet.members):\n",
+        "    if not any(wanted.wants_up(m.name) for m in fleet.members):\n",
         "    if not wanted:\n",
         f"{ANSWERS}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
     ),
     Mutant(
         "an ensure beside a watchdog that hangs",
         "fleet/verbs/ensure.py",
-        "        operator.stop_watchdog()\n",
-        "        pass\n",
+        "    if dog.state is WatchdogState.STALE:\n        operator.stop_watchdog()\n",
+        "",
         f"{ANSWERS}::test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing",
     ),
 )

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from fleet.config import ConfigError
 from fleet.supervisor.operator import Operator
-from fleet.verbs.common import Io
-from fleet.verbs.desk import Desk
+from fleet.verbs.fleets import Fleets
+from fleet.verbs.io import Io
 from fleet.verbs.main import parse as parse_words
 from fleet.verbs.main import told
 from tests.sim.declared import CONFIG
@@ -99,7 +99,7 @@ class Verb:
         return "watchdog" if self.is_watchdog else "operator"
 
     def _run(self) -> None:
-        io = Io(self.out, self.err, SimDesk(self), self.sim.clock_for(self))
+        io = Io(self.out, self.err, SimFleets(self), self.sim.clock_for(self))
         try:
             module, args = parse_words(self.words)
             self.code = module.run(args, io)
@@ -148,7 +148,7 @@ class Verb:
         self.machine.actor = self.actor
 
 
-class SimDesk(Desk):
+class SimFleets(Fleets):
     """The project of the simulation."""
 
     def __init__(self, verb: Verb) -> None:

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from fleet.verbs import main
-from fleet.verbs.common import Io
+from fleet.verbs.io import Io
 
 
 def verb(config: Path, *words: str) -> tuple[int, str]:

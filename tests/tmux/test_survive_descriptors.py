@@ -91,7 +91,7 @@ def test_a_fleet_too_large_for_the_limit_is_refused_with_the_numbers_and_one_tha
     assert "agents.py down, then agents.py up" in said
     assert len(sessions(p)) == 17
     said = p.agents("doctor", code=1)
-    assert f"19 sessions need 102, and the tmux server (process {server_pid(p)}) may have 100" in said
+    assert f"need 102 open files, and the tmux server (process {server_pid(p)}) may have 100" in said
     p.agents("down")
     assert not of_ours(p)
 

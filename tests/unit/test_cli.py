@@ -23,7 +23,8 @@ from fleet.host import locks, packages
 from fleet.host.tmux import dialects, server
 from fleet.store import documents, outbox
 from fleet.text import escaped, render
-from fleet.verbs import common, completions, doctor, init, logs, main, parser
+from fleet.verbs import arguments, completions, doctor, init, logs, main
+from fleet.verbs import io as verb_io
 from tests.deadlines import patience
 from tests.programs import COMMON, need
 
@@ -69,7 +70,7 @@ def agents(*words, **options):
 def call(*words):
     """The same in this process: exit code, stdout, stderr."""
     out, err = streams.StringIO(), streams.StringIO()
-    voice = common.Io(out, err)
+    voice = verb_io.Io(out, err)
     try:
         code = main.run(words, voice)
     except SystemExit as leaving:
@@ -169,9 +170,7 @@ def test_help_lists_every_verb_that_is_there_and_no_other():
     code, out, _ = call("--help")
     listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
     there = {
-        path.stem
-        for path in (ROOT / "fleet/verbs").glob("*.py")
-        if "\ndef add_arguments(" in path.read_text()
+        path.stem for path in (ROOT / "fleet/verbs").glob("*.py") if "\nARGUMENTS = " in path.read_text()
     }
     assert code == 0
     assert listed == there - {"watchdog"}
@@ -189,7 +188,7 @@ def test_a_verb_module_has_the_agreed_form():
         module = importlib.import_module(f"fleet.verbs.{verb}")
         assert offer.group in {*main.GROUPS, "inner"}, verb
         assert list(inspect.signature(module.run).parameters) == ["args", "io"], verb
-        first, *rest = (parser.parser_for(verb, module).description or "").strip().splitlines()
+        first, *rest = (arguments.parser_for(verb, module).description or "").strip().splitlines()
         assert first == f"{offer.text}.", "the overview and the verb say the same"
         assert len(first) <= 71, verb
         [example] = [line for line in rest if line.startswith("Example: ")]
@@ -211,7 +210,7 @@ def test_work_goes_on_after_the_reader_left():
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as gone:
-        voice = common.Io(gone, streams.StringIO())
+        voice = verb_io.Io(gone, streams.StringIO())
         for _ in range(3):
             voice.print("x" * 100_000)
         assert voice.gone
@@ -240,7 +239,7 @@ def test_closed_streams_and_odd_locales_are_survived():
     ("raised", "code", "says"),
     [
         (KeyboardInterrupt(), 130, ""),
-        (common.Fail("no", hint="yes"), 1, "error: no (try: yes)\n"),
+        (verb_io.Fail("no", hint="yes"), 1, "error: no (try: yes)\n"),
         (BrokenPipeError(), 141, ""),
         (PermissionError(13, "Permission denied", "/x"), 1, "error: /x: Permission denied\n"),
         (
@@ -266,7 +265,7 @@ def test_every_way_to_end_is_an_exit_code(monkeypatch, capsys, raised, code, say
         raise raised
 
     monkeypatch.setattr(main, "run", verb)
-    monkeypatch.setattr(common.Io, "hang_up", lambda self: None)
+    monkeypatch.setattr(verb_io.Io, "hang_up", lambda self: None)
     assert main.main(["status"]) == code
     assert capsys.readouterr().err == says
 
@@ -275,11 +274,11 @@ def test_colour_is_only_for_a_person_who_wants_it(monkeypatch):
     terminal_stream = streams.StringIO()
     terminal_stream.isatty = lambda: True
     monkeypatch.setenv("TERM", "xterm")
-    assert common.Io(terminal_stream).paint("x", "red") == "\x1b[31mx\x1b[0m"
+    assert verb_io.Io(terminal_stream).paint("x", "red") == "\x1b[31mx\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert common.Io(terminal_stream).paint("x", "red") == "x"
+    assert verb_io.Io(terminal_stream).paint("x", "red") == "x"
     monkeypatch.delenv("NO_COLOR")
-    assert common.Io(streams.StringIO()).paint("x", "red") == "x"
+    assert verb_io.Io(streams.StringIO()).paint("x", "red") == "x"
 
 
 def test_status_is_coloured_at_a_terminal_and_nothing_of_it_is_spelt_out(project, monkeypatch):
@@ -287,9 +286,9 @@ def test_status_is_coloured_at_a_terminal_and_nothing_of_it_is_spelt_out(project
     screen.isatty = lambda: True
     screen.fileno = lambda: 0
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(common.os, "get_terminal_size", lambda fd: os.terminal_size((200, 50)))
+    monkeypatch.setattr(verb_io.os, "get_terminal_size", lambda fd: os.terminal_size((200, 50)))
     monkeypatch.setenv("TMUX_TMPDIR", str(project))  # nobody's server
-    assert main.run(["status"], common.Io(screen, screen)) == 0
+    assert main.run(["status"], verb_io.Io(screen, screen)) == 0
     shown = screen.getvalue()
     assert "\x1b[2mSTOPPED\x1b[0m" in shown
     assert "\\x1b" not in shown
@@ -308,7 +307,7 @@ def test_hostile_characters_are_shown_not_obeyed():
 
 def test_facts_are_printed_without_control_characters_but_with_our_colours():
     out = streams.StringIO()
-    voice = common.Io(out)
+    voice = verb_io.Io(out)
     voice.print("a\x1b[2Jb\x07\n\x1b[31mred\x1b[0m \x1b[8mhidden \x9b2J\u202e")
     voice.json({"a": "\x1b[2J\x7f"})
     line, facts = out.getvalue().split("\n{", 1)

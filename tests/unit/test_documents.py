@@ -15,8 +15,8 @@ import pytest
 from fleet import config
 from fleet.config.keys import BY_SECTION
 from fleet.core.words import Detail, EventType, State
+from fleet.verbs.arguments import parser_for
 from fleet.verbs.main import verbs
-from fleet.verbs.parser import parser_for
 from tests.documents import COMMANDS, ROOT, blocks, pages
 from tools import docs
 from tools.verbs_and_states import EDGES

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.core.words import WatchdogState
 from fleet.host.clock import RealClock
-from fleet.host.locks import WatchdogLock, alone, state_lock, watchdog_holder
+from fleet.host.locks import WatchdogLock, alone, beat_of, state_lock, watchdog_holder
 from fleet.host.procfs import start_of
 from fleet.ports import Held, LockError
 
@@ -209,3 +210,19 @@ def test_one_at_a_time_and_the_second_says_that_it_waits(tmp_path, kind):
         order.append("first")
     assert done.wait(10)
     assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("since", "last", "state", "age"),
+    [
+        (900.0, 998.0, WatchdogState.RUNNING, 2.0),
+        (900.0, 910.0, WatchdogState.STALE, 90.0),
+        (999.0, 10.0, WatchdogState.RUNNING, 1.0),  # it has begun, and the heartbeat is of the one before it
+        (999.0, None, WatchdogState.RUNNING, 1.0),
+        (900.0, None, WatchdogState.STALE, 100.0),  # it has never ticked
+    ],
+)
+def test_a_watchdog_is_stale_when_neither_its_start_nor_its_last_tick_is_recent(since, last, state, age):
+    beat = beat_of(Held("", pid=7, start=1, since=since), last, 2.0, 1000.0)
+    assert (beat.state, beat.pid, beat.age) == (state, 7, age)
+    assert beat_of(None, last, 2.0, 1000.0).state is WatchdogState.STOPPED

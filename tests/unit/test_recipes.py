@@ -282,14 +282,11 @@ from __future__ import annotations
 
 import argparse
 
-from fleet.verbs.common import Io
+from fleet.verbs.arguments import flag
+from fleet.verbs.io import Io
 
 GROUP = "run"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How often."""
-    parser.add_argument("--twice", action="store_true", help="ring two times (default: once)")
+ARGUMENTS = (flag("--twice", "ring two times (default: once)"),)
 
 
 def run(args: argparse.Namespace, io: Io) -> int:

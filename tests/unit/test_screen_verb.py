@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from fleet.backends import corpus, profiles
+from fleet.backends.screen_reader import read
 from fleet.core.seen import Reading, ScreenState
 from fleet.verbs import backend as backend_verb
 from fleet.verbs import screen as screen_verb
-from fleet.verbs.common import Fail, Io
+from fleet.verbs.io import Fail, Io
 from fleet.verbs.main import main
 
 SCREENS = Path(corpus.CORPUS)
@@ -139,7 +140,7 @@ def test_a_kept_screen_is_a_capture_with_its_label_and_proves_itself(tmp_path):
     claude = dataclasses.replace(profiles.load("claude"), bin="/nowhere/claude")
     text = (SCREENS / "claude" / "c325-draft.txt").read_text()
     now = 1794799000.7
-    reading = screen_verb.look(claude, text, now, "Europe/Berlin")
+    reading = read(claude, text, now=now, zone="Europe/Berlin")
     path = Path(screen_verb.keep(str(tmp_path), claude, text, reading, now, "Europe/Berlin"))
     assert path.stat().st_mode & 0o777 == 0o600
     (capture,) = corpus.captures("claude", str(tmp_path))

@@ -20,7 +20,8 @@ from fleet.ports import Unavailable
 from fleet.store import lastgood
 from fleet.store.documents import Store
 from fleet.supervisor.view import Board
-from fleet.verbs import common, main
+from fleet.verbs import main
+from fleet.verbs.io import Io
 
 NOW = 1_794_800_000.0
 SERVER = ServerId(7, 1)
@@ -108,7 +109,7 @@ class Scene:
 
     def status(self):
         out, err = io.StringIO(), io.StringIO()
-        assert main.run(["status", "--json"], common.Io(out, err, clock=Stopped())) == 0, err.getvalue()
+        assert main.run(["status", "--json"], Io(out, err, clock=Stopped())) == 0, err.getvalue()
         return json.loads(out.getvalue())
 
 

@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.text import MARK, Redactor, closest, for_display, redact, secret_values, width
+from fleet.text import (
+    MARK,
+    Redactor,
+    closest,
+    for_display,
+    plural,
+    redact,
+    render,
+    secret_values,
+    width,
+    wrapped,
+)  # fmt: skip
 
 ANY = st.text(st.characters(), max_size=300)
 NASTY = st.text(
@@ -198,3 +209,48 @@ def test_variables_named_like_secrets_are_found():
         "TOKENIZERS_PARALLELISM": "e" * 20,
     }
     assert secret_values(environ) == ("a" * 20, "b" * 20, "c" * 8)
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 deaths"), (1, "1 death"), (2, "2 deaths")])
+def test_a_number_has_the_noun_that_goes_with_it(number, said):
+    assert plural(number, "death") == said
+
+
+def test_a_sentence_is_wrapped_between_words_and_hangs_below_its_lead():
+    text = "watchdog: not running, no agent is restarted: run `agents.py ensure` or `up`"
+    lines = list(wrapped(text, 40, "! ", "  "))
+    assert lines == [
+        "! watchdog: not running, no agent is",
+        "  restarted: run `agents.py ensure` or",
+        "  `up`",
+    ]
+    assert list(wrapped("short", 40, "    ")) == ["    short"]
+    assert list(wrapped(f"see {'x' * 50} there", 40)) == ["see", "x" * 50, "there"], "a path stays whole"
+    assert list(wrapped("日本 日本 日本", 9)) == ["日本 日本", "日本"]
+
+
+WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=30), min_size=1, max_size=30)
+
+
+@given(WORDS, st.integers(40, 120))
+def test_wrapping_loses_and_breaks_no_word(words, room):
+    lines = list(wrapped(" ".join(words), room, "! ", "  "))
+    assert " ".join(line[2:] for line in lines).split() == words
+    assert all(width(line) <= room for line in lines)
+
+
+STATUS = ("NAME", "KIND", "BACKEND", "MODEL", "WATCH", "STATE", "DETAIL", "PHASE", "REASON")
+SPARE = ("WATCH", "KIND", "BACKEND", "MODEL", "PHASE")
+
+
+def test_on_a_narrow_terminal_the_least_important_columns_go_and_no_line_is_wider():
+    row = ("builder", "persistent", "claude", "opus", "heal+stall", "RUNNING", "WORKING", "design", "x" * 60)
+    heads = {n: next(iter(render(STATUS, [row], limit=n, spare=SPARE))).split() for n in (200, 80, 60)}
+    assert heads[200] == list(STATUS), "nothing goes while there is room"
+    assert heads[80] == ["NAME", "BACKEND", "MODEL", "STATE", "DETAIL", "PHASE", "REASON"]
+    assert heads[60] == ["NAME", "STATE", "DETAIL", "PHASE", "REASON"]
+
+
+@given(st.lists(st.text("abc", max_size=50), min_size=9, max_size=9), st.integers(40, 200))
+def test_no_table_is_wider_than_its_terminal(row, limit):
+    assert all(width(line) <= limit for line in render(STATUS, [row], limit=limit, spare=SPARE))

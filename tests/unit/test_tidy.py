@@ -168,6 +168,7 @@ LATE = {
     "fleet/text.py": "every verb loads this file, and only a misspelt word needs difflib",
     "fleet/tokens/agentlog.py": "`render` and `usage` need no config and no prices, which double their start",
     "fleet/tokens/price.py": "asks for the version of an optional library",
+    "fleet/verbs/fleets.py": "a verb that shows something needs no operator",
     "fleet/verbs/last_view.py": "`status` of a watched fleet needs no supervisor",
     "fleet/verbs/main.py": "most verbs need no library, and most calls end without a bug",
     "fleet/verbs/status.py": "the file is not parsed while a watchdog runs; metrics read all profiles",

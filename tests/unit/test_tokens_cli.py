@@ -22,7 +22,8 @@ from fleet.tokens.page import report
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import agents_of, by_phase, plot, shown
 from fleet.tokens.tokenlog import TokenLog, make_record
-from fleet.verbs import common, main
+from fleet.verbs import main
+from fleet.verbs.io import Fail, Io
 from tests.unit.transcript_samples import claude_line
 
 OPUS = "claude-opus-4-8"
@@ -76,7 +77,7 @@ def project(tmp_path, monkeypatch):
 
 def tokens(*words):
     out, err = streams.StringIO(), streams.StringIO()
-    code = main.run(["tokens", *words], common.Io(out, err))
+    code = main.run(["tokens", *words], Io(out, err))
     return code, out.getvalue(), err.getvalue()
 
 
@@ -274,7 +275,7 @@ def test_hostile_names_stay_text_on_the_page():
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence(project):
-    with pytest.raises(common.Fail, match="no/such/dir"):
+    with pytest.raises(Fail, match="no/such/dir"):
         tokens("--html", "no/such/dir/x.html")
 
 

@@ -9,10 +9,12 @@ from typing import Self
 import pytest
 
 from fleet.config import parse
+from fleet.core.desired import Desire, Desired, Want
 from fleet.core.loop.loop_case import GateResult, LoopSeen, Place
 from fleet.core.words import EventType, WatchdogState
+from fleet.ports import Held
 from fleet.verbs import ensure, gate, wait
-from fleet.verbs.common import Io
+from fleet.verbs.io import Io
 from fleet.verbs.main import parse as parse_words
 
 CONFIG = """
@@ -67,10 +69,10 @@ def fleet(tmp_path):
     return parse(CONFIG, str(tmp_path / "agents.toml"), is_file=lambda _path: True)
 
 
-def said(module, line: str) -> tuple[int, str, Clock]:
+def said(module, line: str, fleets: object = None) -> tuple[int, str, Clock]:
     clock, out = Clock(), streams.StringIO()
     _, args = parse_words(tuple(line.split()))
-    return module.run(args, Io(out, out, clock=clock)), out.getvalue(), clock
+    return module.run(args, Io(out, out, fleets, clock)), out.getvalue(), clock
 
 
 def facts(state: str = "IDLE", *, index: int | None = 0, complete: bool = False) -> dict[str, object]:
@@ -142,16 +144,75 @@ def test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing(
         make_room=lambda: None,
         stop_watchdog=lambda: acts.append("stop"),
         start_watchdog=lambda _argv: acts.append("start") or why,
-        house=SimpleNamespace(events=SimpleNamespace(record=lambda kind, reason: acts.append(kind))),
+        house=SimpleNamespace(
+            events=SimpleNamespace(record=lambda kind, reason: acts.append(kind)),
+            desired=SimpleNamespace(load=lambda: Desired(1, {n: Desire(Want(w)) for n, w in wanted.items()})),
+        ),
     )
-    monkeypatch.setattr(ensure, "running_fleet", lambda *_: fleet)
-    monkeypatch.setattr(ensure, "require_trust", lambda _fleet: None)
-    monkeypatch.setattr(ensure, "pulse", lambda *_: SimpleNamespace(state=dog, pid=7))
-    monkeypatch.setattr(ensure, "wants", lambda _dir: wanted)
-    monkeypatch.setattr(ensure, "Operator", lambda _fleet: operator)
-    answer, text, _clock = said(ensure, "ensure")
+    fleets = SimpleNamespace(running=lambda *_, trust: fleet, operator=lambda _fleet: operator)
+    monkeypatch.setattr(ensure, "_beat", lambda _operator: SimpleNamespace(state=dog, pid=7))
+    answer, text, _clock = said(ensure, "ensure", fleets)
     assert (answer, acts) == (code, done)
     assert why in text
+
+
+# --- the watchdog that `up` and `restart` find ----------------------------------------------------------
+
+NOW = 10_000.0
+
+
+class Found:
+    """An operator whose watchdog began and ticked then; keeps what a verb does to it."""
+
+    def __init__(self, since: float | None, last: float | None) -> None:
+        self.did: list[str] = []
+        clock = SimpleNamespace(wall=lambda: NOW, mono=lambda: 0.0, sleep=lambda seconds: None)
+        file = SimpleNamespace(mtime_ns=int(last * 1e9)) if last is not None else None
+        disk = SimpleNamespace(stat=lambda path: file, read=self._read)
+        self.world = SimpleNamespace(clock=clock, disk=disk)
+        self.house = SimpleNamespace(path=lambda name: name, state_dir="state")
+        self.locks = SimpleNamespace(holder=lambda: Held("", 7, 1, since) if since is not None else None)
+        self.fleet = SimpleNamespace(watchdog=SimpleNamespace(signal_interval=2.0), config_path="agents.toml")
+
+    def _read(self, path: str, cap: int) -> bytes:
+        raise FileNotFoundError(path)
+
+    def stop_watchdog(self) -> bool:
+        self.did.append("stop")
+        return True
+
+    def start_watchdog(self, argv: list[str]) -> str:
+        self.did.append("start")
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("since", "last", "did", "said"),
+    [
+        (NOW - 60, NOW - 1, ["start"], ""),
+        (NOW - 60, NOW - 50, ["stop", "start"], "has not ticked for 50 s: `up` replaces it"),
+        # another `up` has just started it: the heartbeat is of the watchdog before it
+        (NOW - 1, NOW - 3600, ["start"], ""),
+        (None, NOW - 3600, ["start"], ""),
+    ],
+)
+def test_up_replaces_a_watchdog_that_hangs_and_no_other(since, last, did, said):
+    operator, err = Found(since, last), streams.StringIO()
+    assert ensure.start_watchdog(operator, Io(streams.StringIO(), err), 0.0, quiet=True) == ""
+    assert operator.did == did
+    assert said in err.getvalue()
+    assert bool(said) == bool(err.getvalue())
+
+
+def test_a_verb_that_starts_no_watchdog_says_what_it_found():
+    said = []
+    for since, last in ((None, None), (NOW - 60, NOW - 50), (NOW - 1, NOW - 3600)):
+        err = streams.StringIO()
+        ensure.say_of_watchdog(Found(since, last), Io(streams.StringIO(), err))
+        said.append(err.getvalue())
+    assert said[0].startswith("no watchdog runs: no agent is restarted")
+    assert "(process 7) has not ticked for 50 s: no agent is restarted" in said[1]
+    assert said[2] == ""
 
 
 # --- gate -----------------------------------------------------------------------------------------------
@@ -191,8 +252,7 @@ def test_gate_stops_at_the_first_that_fails_and_passes_only_if_all_do(
     fleet, monkeypatch, line, passes, ran, code
 ):
     runner = Runner(passes)
-    monkeypatch.setattr(gate, "running_fleet", lambda *_: fleet)
-    monkeypatch.setattr(gate, "require_trust", lambda _fleet: None)
+    monkeypatch.setattr(gate, "running_fleet", lambda *_, trust: fleet)
     monkeypatch.setattr(gate, "_position", lambda *_: (Place(0, "p1"), LoopSeen()))
     monkeypatch.setattr(gate, "_Runner", lambda *_: runner)
     monkeypatch.setattr(gate, "plan_gate", lambda _phase, index, *_: index)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fleet import engine
 from fleet.core.words import Detail, State
-from fleet.text import ago, one_line
+from fleet.text import ago, one_line, plural
 
 Row = Mapping[str, Any]
 
@@ -230,8 +230,3 @@ def count(number: int | None) -> str:
         if number >= size:
             return f"{number / size:.3g}{unit}"
     return str(number)
-
-
-def plural(number: int, noun: str) -> str:
-    """One agent, two agents."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

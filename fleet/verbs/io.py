@@ -1,4 +1,4 @@
-"""What every verb shares: its output (Io), a way to fail (Fail) and types of arguments.
+"""How a verb speaks: its output (Io), and a way to fail (Fail).
 
 Output survives a reader that leaves: `up | head -1` goes on bringing the fleet up and exits with its
 own verdict. Everything that came from outside is shown without control characters.
@@ -6,27 +6,26 @@ own verdict. Everything that came from outside is shown without control characte
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import select
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fleet import engine
 from fleet.core.decision import Fault
-from fleet.core.outline import WATCHDOG, Outline
 from fleet.host.clock import RealClock
-from fleet.text import did_you_mean, escaped, render
+from fleet.text import escaped, render, wrapped
 
 if TYPE_CHECKING:
-    from fleet.core.model import Fleet
     from fleet.ports import Clock
-    from fleet.verbs.desk import Desk
+    from fleet.verbs.fleets import Fleets
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+WEEK_S = 6 * 86_400.0
 _PAINT = tuple(f"{code}m" for code in ("0", *COLOURS.values()))
 
 
@@ -40,16 +39,16 @@ class Fail(Fault):
 
 
 class Io:
-    """Where a verb speaks: facts on stdout, remarks on stderr; the desk at which it works, and its clock."""
+    """Where a verb speaks: facts on stdout, remarks on stderr. Holds the clock of the verb, too."""
 
     def __init__(
         self,
         out: TextIO | None = None,
         err: TextIO | None = None,
-        desk: Desk | None = None,
+        fleets: Fleets | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.desk = desk  # the simulation's; see desk.py
+        self.fleets = fleets  # the simulation's; see fleets.py
         self.clock = clock or RealClock()
         self.out = out if out is not None else sys.stdout
         self.err = err if err is not None else sys.stderr
@@ -127,13 +126,22 @@ class Io:
         """A text in colour, if colours are wanted."""
         return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if colour and self.colour else text
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Columns as wide as they need; on a terminal the last one is cut to fit."""
-        limit = 0
-        if self.out and self.out.isatty():
-            with_room = os.get_terminal_size(self.out.fileno()).columns
-            limit = max(with_room, 40) if with_room else 0
-        for line in render([name.upper() for name in header], rows, limit=limit, paint=self.paint):
+    @cached_property
+    def room(self) -> int:
+        """How many columns a line of facts may have; 0 for any number, where no terminal shows it."""
+        return _room(self.out)
+
+    def paragraph(self, text: str, lead: str = "", colour: str = "") -> None:
+        """A sentence behind a lead in colour. On a terminal its lines end between words."""
+        indent = " " * max(len(lead), 2)
+        first, *rest = wrapped(text, self.room, lead, indent) if self.room else (lead + text,)
+        for line in (self.paint(lead, colour) + first[len(lead) :], *rest):
+            self.print(line)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]], spare: Sequence[str] = ()) -> None:
+        """Columns as wide as they need. On a terminal they are made to fit; those in `spare` go first."""
+        names, first = [name.upper() for name in header], [name.upper() for name in spare]
+        for line in render(names, rows, limit=self.room, paint=self.paint, spare=first):
             self.print(line)
 
     def hang_up(self) -> None:
@@ -155,33 +163,32 @@ class Io:
     def _remark(self, word: str, colour: str, text: str) -> None:
         if self.err is None:
             return
-        lead = f"{word}: " if word else ""
+        lead, room = f"{word}: " if word else "", _room(self.err)
+        whole = lead + escaped(engine.spoken(text), keep="\n")
+        if room:
+            lines = (line for part in whole.split("\n") for line in wrapped(part, room, indent="  "))
+            whole = "\n".join(lines)
         if lead and not os.environ.get("NO_COLOR") and self.err.isatty():
-            lead = f"\x1b[{COLOURS[colour]}m{lead}\x1b[0m"
+            whole = f"\x1b[{COLOURS[colour]}m{lead}\x1b[0m{whole[len(lead) :]}"
         try:
             self.flush()
-            self.err.write(lead + escaped(engine.spoken(text), keep="\n") + "\n")
+            self.err.write(whole + "\n")
             self.err.flush()
         except OSError:
             self.err = None  # stderr is closed; the exit code remains
 
 
-def seconds(text: str) -> float:
-    """A time to wait, as an argument."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:  # nor is nan
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
+def _room(stream: TextIO | None) -> int:
+    """The columns of the terminal behind a stream, but 40; 0 where there is none."""
+    if stream is None or not stream.isatty():
+        return 0
+    columns = os.get_terminal_size(stream.fileno()).columns
+    return max(columns, 40) if columns else 0
 
 
-def count(text: str) -> int:
-    """A number of lines, as an argument."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines")
-    return int(text)
+def day_and_time(wall: float, now: float) -> str:
+    """A moment to come, for people: weekday and time, with the date where a weekday could be another one."""
+    return time.strftime("%a %H:%M" if wall - now < WEEK_S else "%a %Y-%m-%d %H:%M", time.localtime(wall))
 
 
 def _painted(text: str) -> str:
@@ -191,14 +198,3 @@ def _painted(text: str) -> str:
     for part in rest:
         out += ("\x1b[" if part.startswith(_PAINT) else "\\x1b[") + escaped(part, keep="\n")
     return out
-
-
-def session_of(fleet: Fleet | Outline, name: str) -> str:
-    """The session of an agent, a service or the watchdog; an unknown name fails with the nearest one."""
-    sessions: Mapping[str, str] = {
-        **{m.name: m.session for m in fleet.members},
-        WATCHDOG: fleet.watchdog_session,
-    }
-    if name in sessions:
-        return sessions[name]
-    raise Fail(f"no agent or service is called {name!r}; {did_you_mean(name, sessions)}", code=2)
