@@ -88,6 +88,9 @@ suite() {  # suite DIR... [-- pytest options]: one pytest over those of the dire
   done
   [ "${1:-}" = -- ] && shift
   [ ${#where[@]} -gt 0 ] || { echo "no tests there yet"; return 0; }
+  # In a new checkout every worker would compile all tests at the same time: one does it first, for all.
+  compgen -G "${where[0]}/__pycache__/test_*pytest*.pyc" >/dev/null ||
+    "$py" -m pytest --collect-only -qq "${where[@]}" >/dev/null 2>&1
   case ${where[0]} in
     tests/live) least=3 ;;
     tests/chaos) least=2 ;;  # a storm is no rest for a machine

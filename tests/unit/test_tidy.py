@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -15,10 +16,6 @@ import pytest
 from fleet.config.keys import BY_SECTION
 
 ROOT = Path(__file__).parents[2]
-TREES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted((ROOT / "fleet").rglob("*.py"))
-}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Called by a library, or put into a table by a decorator: how their names begin, and where they stand.
@@ -43,7 +40,19 @@ def names_read(tree: ast.AST) -> Counter[str]:
     )
 
 
-READ = sum((names_read(tree) for tree in TREES.values()), Counter())
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every file of the product; parsed by the worker that needs it, not by all that collect this file."""
+    paths = sorted((ROOT / "fleet").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+@cache
+def read_anywhere() -> Counter[str]:
+    found: Counter[str] = Counter()
+    for tree in trees().values():
+        found.update(names_read(tree))
+    return found
 
 
 def entry_points() -> set[str]:
@@ -59,11 +68,11 @@ def test_every_function_is_called_by_something():
     entries = entry_points()
     idle = [
         f"{path}:{node.lineno} {node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, FUNCTIONS)
         and not (node.name.startswith("__") and node.name.endswith("__"))
-        and READ[node.name] == names_read(node)[node.name]  # nobody but itself
+        and read_anywhere()[node.name] == names_read(node)[node.name]  # nobody but itself
         and node.name not in entries
         and not is_hook(path, node.name)
     ]
@@ -72,7 +81,7 @@ def test_every_function_is_called_by_something():
 
 def records() -> Iterator[tuple[str, ast.ClassDef]]:
     """The classes that only hold values."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 marks = (ast.unparse(mark).partition("(")[0] for mark in (*node.bases, *node.decorator_list))
@@ -85,17 +94,19 @@ def test_every_field_is_read_by_something():
         f"{path}:{field.lineno} {node.name}.{field.target.id}"
         for path, node in records()
         for field in node.body
-        if isinstance(field, ast.AnnAssign) and not READ[field.target.id] and field.target.id not in PROOF
+        if isinstance(field, ast.AnnAssign)
+        and not read_anywhere()[field.target.id]
+        and field.target.id not in PROOF
     ]
     assert not unread
 
 
 def test_every_key_of_the_config_is_read_by_something():
     """By the code behind the reader; a key that the reader itself uses up is looked up there by its name."""
-    behind = sum((names_read(t) for path, t in TREES.items() if "/config/" not in path), Counter())
+    behind = sum((names_read(t) for path, t in trees().items() if "/config/" not in path), Counter())
     looked_up = {
         node.slice.value
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path in {"fleet/config/build.py", "fleet/config/loop_table.py"}
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
@@ -113,7 +124,7 @@ def test_a_choice_stands_alone():
     """No choice inside of another one, and none in the middle of a text."""
     found = [
         f"{path}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.IfExp | ast.FormattedValue)
         and any(isinstance(inner, ast.IfExp) for inner in ast.walk(node) if inner is not node)
@@ -123,7 +134,7 @@ def test_a_choice_stands_alone():
 
 def test_a_type_has_a_name_of_its_own():
     homes = defaultdict(set)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add(path)
@@ -146,7 +157,7 @@ def modules_imported(tree: ast.AST) -> Iterator[str]:
 def test_no_room_needs_itself_through_another():
     """What each room imports, for annotations too, has an order."""
     below = defaultdict(set)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         room = path.split("/")[1].removesuffix(".py")
         for module in modules_imported(tree):
             if module.startswith("fleet.") and (other := module.split(".")[1]) != room:
@@ -177,7 +188,7 @@ LATE = {
 
 def test_an_import_inside_a_function_is_of_something_optional_or_says_why():
     found = set()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         inside = {n for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for n in ast.walk(f)}
         late = (m for n in inside if isinstance(n, ast.Import | ast.ImportFrom) for m in modules_imported(n))
         for module in late:
@@ -231,7 +242,7 @@ def branches(function: ast.AST) -> int:
 def test_a_function_of_core_and_supervisor_is_simple_or_says_why_not():
     found = {
         f"{path.removeprefix('fleet/')} {node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.startswith(("fleet/core/", "fleet/supervisor/"))
         for node in ast.walk(tree)
         if isinstance(node, FUNCTIONS) and branches(node) > COMPLEX
