@@ -14,6 +14,7 @@ from fleet.core.seen import PaneView, Posted, Reading, ScreenState
 from fleet.core.words import Detail, Witness
 from fleet.times.moment import NEVER, UNNAMED, Moment, Steady, Wall
 
+SEEN_ONCE = "seen once, confirmed at the next look"  # in reasons
 BY_SCREEN: dict[ScreenState | None, Detail] = {
     ScreenState.WORKING: Detail.WORKING,
     ScreenState.IDLE: Detail.IDLE,

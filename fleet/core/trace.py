@@ -6,7 +6,6 @@ Each row of the view carries one. `explain` and `replay` show it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from fleet.core.agent.decide import AgentDecision, rules_for
@@ -15,7 +14,7 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Member
 from fleet.core.seen import PaneView, Reading
 from fleet.core.starts import ORIGINS
-from fleet.times.moment import Moment, Wall
+from fleet.times.moment import Moment, utc
 
 Fact = tuple[str, str, str]  # what, its source, its value
 
@@ -89,7 +88,7 @@ def _of_screen(reading: Reading) -> Iterator[Fact]:
     if reading.draft:
         yield "composer", "screen", reading.draft[:80]
     if reading.until:
-        yield "until", "screen", _when(reading.until)
+        yield "until", "screen", utc(reading.until)
     if reading.dialog:
         yield "dialog", "screen", f"{reading.dialog}, allowed key: {reading.key or 'none'}"
 
@@ -98,7 +97,7 @@ def _wanted(wish: Wish) -> str:
     wanted = str(wish.want or "not set")
     if not wish.paused:
         return wanted
-    return f"{wanted}, paused" + (f" until {_when(wish.until)}" if wish.until else "")
+    return f"{wanted}, paused" + (f" until {utc(wish.until)}" if wish.until else "")
 
 
 def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:
@@ -107,7 +106,7 @@ def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:
         yield "ready for", "memory", f"{now.since(memory.ready):.0f} s"
         yield "quiet for", "memory", f"{max(0.0, now.since(memory.quiet_since)):.0f} s"
     if (limit := memory.limit) is not None:
-        yield "limited", limit.source, f"until {_when(limit.until)}: {limit.line}"
+        yield "limited", limit.source, f"until {utc(limit.until)}: {limit.line}"
     if memory.deaths or memory.exits:
         yield "tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"
     for message in memory.outbox:
@@ -120,10 +119,3 @@ def _processes(proc: ProcView) -> str:
     else:
         runs = "nothing but a shell" if proc.shell_only else f"{proc.other or 'another program'} runs instead"
     return runs + (", at work" if proc.busy else "")
-
-
-def _when(wall: Wall) -> str:
-    try:
-        return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError):
-        return "a time beyond every calendar"  # of one agent; the view of the others is written

@@ -123,7 +123,7 @@ TROUBLE: dict[Detail, str] = {
     Detail.FATAL: "needs a person",
     Detail.ASKING: "waits for an answer",
     Detail.FLAPPING: "keeps dying",
-    Detail.UNKNOWN: "shows a screen nobody can read",
+    Detail.UNKNOWN: "shows a screen that no pattern describes",
     Detail.FOREIGN: "its name is taken",
     Detail.UNSEEN: "cannot be looked at",
     Detail.MISMATCH: "runs something else",

@@ -8,6 +8,7 @@ kept or returned as the other. It does not see a comparison or a difference of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NewType, TypeVar
 
 Steady = NewType("Steady", float)
@@ -54,6 +55,14 @@ class Moment:
     def until(self, named: Wall) -> Steady:
         """When the wall clock will show that, as far as is known now; now, if it has passed."""
         return Steady(self.steady + max(0.0, self.ahead_wall(named)))
+
+
+def utc(wall: Wall) -> str:
+    """That instant for people."""
+    try:
+        return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
+        return "a time beyond every calendar"
 
 
 def later(then: Instant, seconds: float) -> Instant:

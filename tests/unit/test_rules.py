@@ -44,6 +44,7 @@ from fleet.core.words import (
     StopStage,
     Witness,
 )
+from fleet.times.moment import utc
 from tests.unit.cases import (
     AGENT,
     BACKEND,
@@ -174,7 +175,7 @@ def stop(stage=ASKED, ago=1.0, clear=0, planned=True):
             stop(REMOVED, 6), seen(pane=None, survivors=1), Signal, "survive SIGKILL", id="I29-told"
         ),
         pytest.param(stop(ASKED, 1), seen(survivors=None), None, "not counted", id="uncounted-is-not-gone"),
-        pytest.param(stop(ASKED, 1), seen(survivors=0, pane=dead()), None, "once more", id="sweep-twice"),
+        pytest.param(stop(ASKED, 1), seen(survivors=0, pane=dead()), None, "seen once", id="sweep-twice"),
         pytest.param(
             stop(ASKED, 1, clear=1), seen(survivors=0, pane=dead()), Remove, "session away", id="then-remove"
         ),
@@ -415,7 +416,7 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
     ("memory", "look", "action", "words"),
     [
         pytest.param(READY, seen(), None, None, id="no-banner"),
-        pytest.param(LIMITED, seen(reading=BANNER), None, "once more", id="first-look-only-holds"),
+        pytest.param(LIMITED, seen(reading=BANNER), None, "seen once", id="first-look-only-holds"),
         pytest.param(
             replace(LIMITED, limit_hint=NOW.steady - 1),
             seen(reading=BANNER),
@@ -494,7 +495,7 @@ def test_limits(memory, look, action, words):
     ("memory", "look", "words", "kept"),
     [
         pytest.param(READY, seen(), None, False, id="no-banner"),
-        pytest.param(LIMITED, seen(reading=BANNER), "once more", False, id="first-look-only-holds"),
+        pytest.param(LIMITED, seen(reading=BANNER), "seen once", False, id="first-look-only-holds"),
         pytest.param(
             replace(LIMITED, limit_hint=NOW.steady - 1), seen(reading=BANNER), "quiet", True, id="armed"
         ),
@@ -503,7 +504,7 @@ def test_limits(memory, look, action, words):
             replace(SHUT, state="working"), seen(reading=reading("working")), "at work", False, id="at-work"
         ),
         pytest.param(OPEN, seen(reading=OLD), None, True, id="no-probe"),
-        pytest.param(OPEN, seen(reading=BANNER), "once more", True, id="another-banner"),
+        pytest.param(OPEN, seen(reading=BANNER), "seen once", True, id="another-banner"),
         pytest.param(replace(OPEN, state="idle"), seen(), "is over", False, id="over"),
         pytest.param(OPEN, seen(pane=dead()), "is over", False, id="over-and-dead"),
     ],
@@ -661,7 +662,7 @@ def test_identity(backend, memory, proc, action, words):
     ("state", "looks", "action", "words"),
     [
         pytest.param("idle", 5, None, None, id="fine"),
-        pytest.param("wedged", 1, None, "once more", id="T68-one-look-is-not-enough"),
+        pytest.param("wedged", 1, None, "seen once", id="T68-one-look-is-not-enough"),
         pytest.param("wedged", 2, Signal, "wedged", id="R090-two-are"),
     ],
 )
@@ -683,7 +684,7 @@ def test_a_conversation_that_is_wedged_or_full_is_not_resumed(state, afresh):
     [
         pytest.param(READY, {}, None, None, id="no-dialog"),
         pytest.param(
-            replace(READY, state="asking", state_looks=1), {"key": "1"}, None, "once more", id="look-twice"
+            replace(READY, state="asking", state_looks=1), {"key": "1"}, None, "seen once", id="look-twice"
         ),
         pytest.param(
             replace(READY, state="asking", state_looks=2),
@@ -745,12 +746,12 @@ def with_marker(offset, text="WAITING-UNTIL: soon"):
     ("memory", "look", "words"),
     [
         pytest.param(READY, seen(), None, id="no-marker"),
-        pytest.param(READY, with_marker(600), "own word", id="R095-a-new-marker-holds"),
+        pytest.param(READY, with_marker(600), "asked to wait until", id="R095-a-new-marker-holds"),
         pytest.param(
-            replace(READY, marker=NOW.wall + 600), with_marker(600), "own word", id="and-goes-on-holding"
+            replace(READY, marker=NOW.wall + 600), with_marker(600), "to wait until", id="and-goes-on-holding"
         ),
         pytest.param(
-            replace(READY, marker=NOW.wall - 5), with_marker(-5), "telling it", id="passed-it-is-told-once"
+            replace(READY, marker=NOW.wall - 5), with_marker(-5), "sending it", id="passed-it-is-told-once"
         ),
         pytest.param(
             replace(READY, marker=NOW.wall - 5, marker_woken=NOW.wall - 5),
@@ -809,7 +810,7 @@ UNMEASURED = seen(proc=ProcView(measured=False))
             AGENT,
             {"seen": with_marker(-100)},
             None,
-            "waits",
+            "the grace runs",
             id="R095-within-the-grace",
         ),
         pytest.param(
@@ -1319,7 +1320,7 @@ CONFIRMED = replace(in_flight(MessageState.SUBMITTED, 1, enters=1), state="worki
             seen(reading=reading("idle", marker=Marker(NOW.wall + 60, "WAITING-UNTIL"))),
             Detail.WAITING,
             "waiting",
-            "waiting by its own word",
+            f"the agent asked to wait until {utc(NOW.wall + 60)}; not counted as stalled",
             id="the-rule-that-named-the-detail",
         ),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.core.case import Case, Verdict, do, hold
+from fleet.core.case import SEEN_ONCE, Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Press
 from fleet.core.seen import ScreenState
@@ -28,7 +28,7 @@ def asking(case: Case) -> Verdict | None:
         need = reading.fix or "attach and answer it"
         return hold(f"it asks ({reading.dialog or 'a question'}): {need}", Detail.ASKING)
     if memory.state_looks < LOOKS or not case.seen.fresh:
-        return hold(f"a dialog ({reading.dialog}), looking once more", Detail.ASKING, case.now.after(0.5))
+        return hold(f"a dialog ({reading.dialog}), {SEEN_ONCE}", Detail.ASKING, case.now.after(0.5))
     pressed = replace(memory, pressed=reading.dialog, presses=presses + 1, state_looks=0)
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
     return do(act, Detail.ASKING, case.now.after(1.0), pressed, (Note(EventType.AGENT_ASKED, act.cause),))

@@ -31,11 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict, do, hold
+from fleet.core.case import SEEN_ONCE, Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Press, Start
 from fleet.core.evidence import answered_below, bare, dealt_with, same_words
@@ -44,7 +43,7 @@ from fleet.core.queue import PROBE, own, queue, withdrawn
 from fleet.core.remember import HORIZON_S
 from fleet.core.seen import Reading, ScreenState
 from fleet.core.words import Detail, EventType, MessageKind, Witness
-from fleet.times.moment import NEVER, UNNAMED, Steady, Wall, later
+from fleet.times.moment import NEVER, UNNAMED, Steady, Wall, later, utc
 
 TRIES_IT = frozenset({MessageKind.PROBE, MessageKind.SEND})  # what may be typed to a limited agent at its end
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
@@ -295,7 +294,7 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
         end = min(named, now.after_wall(HORIZON_S))
         what = "until its reset"
         if end < named:
-            what = f"for 8 days and then tried, though it names {_date(named)}"
+            what = f"for 8 days and then tried, though it names {utc(named)}"
     else:
         named, end = UNNAMED, now.after_wall(case.watchdog.limit_probe_fallback)
         what = f"for the fallback, {now.ahead_wall(end):.0f} s, because it names no end that is to come"
@@ -304,10 +303,6 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
     memory = replace(withdrawn(case.memory), limit=limit, limit_hint=NEVER)
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return hold(reason, Detail.LIMITED, now.until(end), memory, (Note(EventType.AGENT_LIMITED, reason),))
-
-
-def _date(wall: Wall) -> str:
-    return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _arm_reported(case: Case) -> Verdict:
@@ -332,7 +327,7 @@ def _arm_another(case: Case) -> Verdict:
     banner = _banner(case)
     assert banner is not None
     if case.memory.state_looks < LOOKS:
-        text = f"another limit banner, looking once more: {banner.line}"
+        text = f"another limit banner, {SEEN_ONCE}: {banner.line}"
         return _held(case, text, case.now.after(AGAIN_S))
     return _arm_shown(case)
 
@@ -355,7 +350,7 @@ def _arm_refused(case: Case) -> Verdict:
 def _hint(case: Case) -> Verdict:
     banner = _banner(case)
     assert banner is not None
-    text = f"a limit banner, looking once more: {banner.line}"
+    text = f"a limit banner, {SEEN_ONCE}: {banner.line}"
     hinted = case.memory if case.memory.limit_hint else replace(case.memory, limit_hint=case.now.steady)
     return _held(case, text, case.now.after(AGAIN_S), hinted)
 
@@ -375,7 +370,7 @@ def _fade(case: Case) -> Verdict:
     if not limit.clear_seen:
         limit = replace(limit, clear_seen=now.steady)
     at = min(now.after(CLEAR_S), now.until(limit.until))
-    text = "limited: the banner is gone, looking once more"
+    text = f"limited: the banner is gone, {SEEN_ONCE}"
     return _held(case, text, at, replace(case.memory, limit=limit))
 
 

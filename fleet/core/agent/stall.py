@@ -14,7 +14,7 @@ from fleet.core.decision import Note
 from fleet.core.queue import NUDGE, own, queue
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType, MessageKind, MessageState
-from fleet.times.moment import later
+from fleet.times.moment import later, utc
 
 IDLE_LIKE = frozenset({ScreenState.IDLE, ScreenState.ERROR, ScreenState.CONTEXT})
 MEASURE_S = 2.0
@@ -48,14 +48,15 @@ def stall(case: Case) -> Verdict | None:
         return Verdict(reason, explains=True, wake_at=now.after(grace - quiet))
     if memory.marker and case.now.wall <= memory.marker + case.watchdog.stall_grace and _marker_stands(case):
         wake_at = now.until(later(memory.marker, case.watchdog.stall_grace))
-        return Verdict("idle, but by its own word it waits", detail=Detail.WAITING, wake_at=wake_at)
+        text = f"idle; the agent asked to wait until {utc(memory.marker)}, and the grace runs"
+        return Verdict(text, detail=Detail.WAITING, wake_at=wake_at)
     if _may_nudge(case):
         memory = queue(memory, own(MessageKind.NUDGE, case.loop.phase, NUDGE, now))
         nudged = replace(memory, nudged=case.loop.phase, quiet_since=now.steady)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now.steady)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
         case = replace(case, memory=replace(memory, afresh=True))
-    told = Note(EventType.AGENT_MARKER_LAPSED, "its marker and the grace have passed")
+    told = Note(EventType.AGENT_MARKER_LAPSED, "its WAITING-UNTIL time and the grace have passed")
     lapsed = (told,) if memory.marker else ()
     cause = f"{memory.state} for {quiet:.0f} s without a sign of work"
     verdict = begin(case, cause, planned=False, event=EventType.AGENT_STALLED)

@@ -10,7 +10,7 @@ import signal
 from dataclasses import replace
 from typing import assert_never
 
-from fleet.core.case import Case, Verdict, hold
+from fleet.core.case import SEEN_ONCE, Case, Verdict, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Remove, Signal
 from fleet.core.memory import Stopping
@@ -82,7 +82,7 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
     signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
     if signalled and stop.clear == 0 and stop.planned:
         seen_once = replace(stop, clear=1, at=case.now.steady)
-        return _hold(case, seen_once, "stopping: no process is left, looking once more")
+        return _hold(case, seen_once, f"stopping: no process is left, {SEEN_ONCE}")
     pane = case.seen.pane
     if pane is not None and pane.ref.run == stop.run:
         return _remove(case, stop, pane.ref)

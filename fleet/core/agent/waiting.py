@@ -1,4 +1,4 @@
-"""WAITING-UNTIL: an agent's own word on when it will go on.
+"""WAITING-UNTIL: the line by which an agent says when it goes on.
 
 Before that time it is left alone. When it passes, the agent is told once; only when it stays idle
 for the grace after it may the stall rule act. A marker that cannot be read is flagged, not trusted.
@@ -14,7 +14,9 @@ from fleet.core.memory import AgentMemory
 from fleet.core.queue import PASSED, own, queue
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType, MessageKind
-from fleet.times.moment import Wall
+from fleet.times.moment import Wall, utc
+
+PASSED_BY = "its WAITING-UNTIL time has passed"
 
 
 def waiting(case: Case) -> Verdict | None:
@@ -30,23 +32,24 @@ def waiting(case: Case) -> Verdict | None:
             return None
         told = (Note(EventType.AGENT_MARKER_MALFORMED, marker.text),)
         bad = replace(memory, bad_marker=marker.text)
-        return Verdict(f"a marker that cannot be read: {marker.text}", memory=bad, notes=told)
+        return Verdict(f"its WAITING-UNTIL line cannot be read: {marker.text}", memory=bad, notes=told)
     if marker.until != memory.marker:
         memory = replace(memory, marker=marker.until)
         told = (Note(EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
         if now.wall < marker.until:
             return _hold(case, memory, marker.until, told)
-        return Verdict("its marker has passed", memory=memory, notes=told, wake_at=now.steady)
+        return Verdict(PASSED_BY, memory=memory, notes=told, wake_at=now.steady)
     if now.wall < marker.until:
         return _hold(case, None, marker.until, ())
     if memory.marker_woken != marker.until and case.agent.watched:
         woken = replace(memory, marker_woken=marker.until)
         message = own(MessageKind.MARKER, f"{marker.until:.0f}", PASSED, now)
-        return Verdict("its marker has passed: telling it", memory=queue(woken, message), wake_at=now.steady)
+        return Verdict(f"{PASSED_BY}: sending it a message", memory=queue(woken, message), wake_at=now.steady)
     return None
 
 
 def _hold(case: Case, memory: AgentMemory | None, until: Wall, told: tuple[Note, ...]) -> Verdict:
     wake = case.now.until(until)
     # messages are still delivered to a waiting agent: the marker speaks of its own plans, not of ours
-    return Verdict("waiting by its own word", detail=Detail.WAITING, memory=memory, wake_at=wake, notes=told)
+    text = f"the agent asked to wait until {utc(until)}; not counted as stalled"
+    return Verdict(text, detail=Detail.WAITING, memory=memory, wake_at=wake, notes=told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fleet.core.agent.stopping import begin
-from fleet.core.case import Case, Verdict, hold
+from fleet.core.case import SEEN_ONCE, Case, Verdict, hold
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType
 
@@ -18,7 +18,7 @@ def wedged(case: Case) -> Verdict | None:
     if memory.state != ScreenState.WEDGED or reading is None:
         return None
     if memory.state_looks < LOOKS:
-        text = f"looks wedged, looking once more: {reading.line}"
+        text = f"looks wedged, {SEEN_ONCE}: {reading.line}"
         return hold(text, Detail.WEDGED, case.now.after(1.0))
     case = replace(case, memory=replace(memory, afresh=True))
     return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)

@@ -225,7 +225,7 @@ def _told(case: LoopCase, phase: Phase, label: str, result: GateResult) -> LoopP
     where = f" Its output is in {result.log}." if result.log else ""
     text = (
         f"Phase {phase.id} is marked as done, but {label} does not pass for commit {commit[:12]}.{where}"
-        " Mend it and commit; it is checked again by itself."
+        " Fix it and commit; it is checked again by itself."
     )
     short = f"cat {result.log}" if result.log else commit[:12]
     about = f"{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from fleet.core.case import SEEN_ONCE
 from fleet.core.decision import Note
 from fleet.core.effects import Move
 from fleet.core.loop.gates import ask_tree, gates, seen_just_now
@@ -118,7 +119,7 @@ def advance(case: LoopCase, place: Place) -> LoopPart:
     settled, part = _settled(case.after(said), phase.id, status)
     said = said.joined(part)
     if not settled:
-        return replace(said, state=f"{here}: done, looking once more")
+        return replace(said, state=f"{here}: done, {SEEN_ONCE}")
     verdict = gates(case.after(said), phase, place)
     said = said.joined(verdict.part)
     if not verdict.passed:
