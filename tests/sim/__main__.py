@@ -102,7 +102,7 @@ def _goldens(args: argparse.Namespace) -> int:
         found = {report.seed: report.golden for report in reports}
         broken = [f"seed {r.seed}: {r.failure}" for r in reports if r.failure]
         if book is None:
-            golden.write(name, plan.hours, found)
+            golden.write(name, found)
         else:
             broken += book.differences(found)
         different += len(broken)
