@@ -174,7 +174,7 @@ def count(engine: Path, rounds: int) -> dict[str, list[float]]:
     """By act, the least of each kind in some rounds: what waits for a slow machine looks more often."""
     found: dict[str, list[tuple[int, ...]]] = {act: [] for act in ACTS}
     with place(engine, 3600.0) as there:
-        there.run("up")
+        there.run("up", "--timeout", "600")
         there.run("down", "b")
         for _ in range(rounds):
             found["start by `up`"].append(there.cost(lambda: there.run("up", "b", "--no-wait")))
@@ -184,7 +184,7 @@ def count(engine: Path, rounds: int) -> dict[str, list[float]]:
             found["heal"].append(there.cost(there.heal))
         there.run("down")
     with place(engine, 1.0) as there:
-        there.run("up")
+        there.run("up", "--timeout", "600")
         time.sleep(QUIET_S / 2)  # until all of them have been found at rest
         for _ in range(rounds):
             before, began = there.counts(), time.monotonic()
