@@ -45,6 +45,15 @@ class Run:
     brief: str = ""  # digest of the kickoff that its conversation holds
     origin: Origin | None = None  # whose environment it was given: core/starts.py
 
+    def supersedes(self, known: Run | None) -> bool:
+        """Is this record of a run news beside the run that is known?
+
+        Records of runs are not synced: a loss of power may bring an older one back. Its call is an older one.
+        """
+        if known is None:
+            return True
+        return self.id != known.id and self.made_for.call >= known.made_for.call
+
 
 FOLDED_AT = 150  # characters
 

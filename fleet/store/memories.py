@@ -121,7 +121,7 @@ class Records:
             return None
 
     def save_run(self, run: Run) -> None:
-        """Atomically; it means nothing once the machine went down, so it need not be durable."""
+        """Atomically, not durably: a loss of power ends the run, and `supersedes` knows an older record."""
         body = json.dumps(to_plain(run)).encode() + b"\n"
         self._house.disk.write(self._house.path(f"runs/{run.session}.json"), body, sync=False)
 

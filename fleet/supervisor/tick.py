@@ -307,7 +307,7 @@ class Supervisor:
             if memory.stopping is not None:
                 continue
             run = self.records.run(spec.session)
-            if run is not None and (memory.run is None or run.id != memory.run.id):
+            if run is not None and run.supersedes(memory.run):
                 self.mind.memories[spec.name] = replace(memory, run=run)
                 learned.add(spec.name)
         return learned

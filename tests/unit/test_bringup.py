@@ -8,9 +8,10 @@ import pytest
 
 from fleet.core.agent.bringup import Left, left_as_it_is, limited_until
 from fleet.core.desired import Desire, Want
-from fleet.core.memory import AgentMemory, Run
+from fleet.core.memory import AgentMemory, MadeFor, Run
 from fleet.core.model import Member
 from fleet.core.seen import PaneView
+from fleet.times.moment import Wall
 from tests.unit.cases import REF
 
 
@@ -91,3 +92,15 @@ def test_a_window_is_the_agents_own_or_its_accounts():
     limits = [(a, 200.0), (c, 300.0)]
     assert [limited_until(agent, limits, 100.0) for agent in (a, b, c)] == [200.0, 200.0, 300.0]
     assert [limited_until(agent, limits, 250.0) for agent in (a, b, c)] == [0.0, 0.0, 300.0]
+
+
+@pytest.mark.parametrize(
+    ("identity", "call", "news"),
+    [("new", 3, True), ("new", 2, True), ("old", 1, False), ("known", 2, False)],
+    ids=["a later call", "a restart within the call", "brought back by a loss of power", "the same"],
+)
+def test_a_record_of_a_run_is_news_unless_it_is_of_an_earlier_call(identity, call, news):
+    known = Run("known", "s-a", Wall(0.0), made_for=MadeFor(call=2))
+    found = Run(identity, "s-a", Wall(0.0), made_for=MadeFor(call=call))
+    assert found.supersedes(known) is news
+    assert found.supersedes(None)
