@@ -14,6 +14,7 @@ from fleet.core.memory import AgentMemory
 from fleet.core.model import Member
 from fleet.core.seen import PaneView, Reading
 from fleet.core.starts import ORIGINS
+from fleet.text import plural
 from fleet.times.moment import Moment, utc
 
 Fact = tuple[str, str, str]  # what, its source, its value
@@ -108,7 +109,8 @@ def _remembered(memory: AgentMemory, now: Moment) -> Iterator[Fact]:
     if (limit := memory.limit) is not None:
         yield "limited", limit.source, f"until {utc(limit.until)}: {limit.line}"
     if memory.deaths or memory.exits:
-        yield "tally", "memory", f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits"
+        counted = f"{plural(len(memory.deaths), 'death')}, {plural(len(memory.exits), 'clean exit')}"
+        yield "tally", "memory", counted
     for message in memory.outbox:
         yield f"message {message.kind}", "outbox", f"{message.id}: {message.status}"
 

@@ -16,6 +16,7 @@ from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory
 from fleet.core.seen import ScreenState
 from fleet.core.words import Detail, EventType
+from fleet.text import plural
 from fleet.times.moment import NEVER
 
 BAD_ID_TRIES = 2
@@ -60,7 +61,7 @@ def heal(case: Case) -> Verdict | None:
     if now.steady < memory.retry_at:
         wait = now.ahead(memory.retry_at)
         detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
-        counted = f"{len(memory.deaths)} deaths, {len(memory.exits)} clean exits counted"
+        counted = f"{plural(len(memory.deaths), 'death')}, {plural(len(memory.exits), 'clean exit')} counted"
         return hold(f"next try in {wait:.0f} s ({counted})", detail, memory.retry_at, memory, notes)
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:

@@ -15,6 +15,7 @@ from fleet.core.loop.gates import cancelled
 from fleet.core.loop.loop_case import LoopCase, LoopPart
 from fleet.core.model import OnComplete
 from fleet.core.words import EventType
+from fleet.text import plural
 from fleet.times.moment import UNNAMED, later
 
 STOP_PATIENCE_S = 60.0
@@ -23,7 +24,7 @@ STOP_PATIENCE_S = 60.0
 def complete(case: LoopCase) -> LoopPart:
     """Finish, and then stay finished: a later look finds nothing to do."""
     total, memory = len(case.loop.phases), replace(case.memory, told=())
-    said = LoopPart(memory, effects=cancelled(case), state=f"complete: {total} of {total} phases")
+    said = LoopPart(memory, effects=cancelled(case), state=f"complete: {total} of {plural(total, 'phase')}")
     if not case.seen.marker:
         return said.then(case, _end)
     said = replace(said, memory=replace(memory, ending=UNNAMED))
@@ -40,7 +41,8 @@ def _end(case: LoopCase) -> LoopPart:
         waits = f"complete: waiting for {', '.join(seen.alive)} to stop"
         return LoopPart(memory, wakes=(later(since, STOP_PATIENCE_S),), state=waits)
     ids = tuple(p.id for p in case.loop.phases)
-    note = Note(EventType.SEQUENCE_COMPLETED, f"all {len(ids)} phases are done", (("count", len(ids)),))
+    said = f"all {len(ids)} phases are done" if len(ids) > 1 else "the only phase is done"
+    note = Note(EventType.SEQUENCE_COMPLETED, said, (("count", len(ids)),))
     return LoopPart(memory, effects=(WriteMarker(ids, note),), wakes=(now,))
 
 

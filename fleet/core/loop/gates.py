@@ -33,6 +33,7 @@ from fleet.core.loop.loop_case import (
 )
 from fleet.core.model import Fleet, Gate, Handoff, Member, Phase
 from fleet.core.words import EventType, PingAbout
+from fleet.text import plural
 from fleet.times.moment import UNNAMED, Wall, later
 
 TREE_AGAIN_S = 5.0  # how long a look at the work tree is believed
@@ -269,7 +270,7 @@ def judge(step: RunGate, answer: Answer, handoff: Handoff) -> tuple[bool, str, f
 def _judge_clean(text: str) -> tuple[bool, str, None]:
     paths = [p for p in text.split("\0") if p]
     if paths:
-        return False, f"{len(paths)} uncommitted or untracked file(s)", None
+        return False, plural(len(paths), "uncommitted or untracked file"), None
     return True, "the work tree is clean", None
 
 
