@@ -49,10 +49,10 @@ def test_a_memory_that_cannot_be_read_costs_its_agent_the_turn_and_no_other(monk
     stuck = f"{LOG_DIR}/state/agents/a.json"
     rename = SimDisk.rename
 
-    def refuses(self, old, new):
+    def refuses(self, old, new, **how):
         if old.startswith(stuck) and 200 < sim.machine.clock.t < 600:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), old)
-        return rename(self, old, new)
+        return rename(self, old, new, **how)
 
     def damage():
         sim.kill_watchdog(20.0)
