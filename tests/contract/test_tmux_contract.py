@@ -17,6 +17,7 @@ import pytest
 from fleet.core.seen import PaneView, ServerId
 from fleet.ports import Tmux, Unavailable
 from tests.contract.stage import CAT, EXIT, PROJECT, SLEEP, RealStage, SimStage, Stage, on_path, tmuxes
+from tests.deadlines import patience
 from tests.outcomes import DONE, EXISTS
 
 SHORT = 1.5  # seconds a real client waits here before it gives up on a stopped server
@@ -24,7 +25,7 @@ SHORT = 1.5  # seconds a real client waits here before it gives up on a stopped 
 
 def _by_processes(socket: str, root: str, project: str) -> Tmux:
     tmux = pytest.importorskip("fleet.host.tmux.client")
-    return tmux.TmuxServer(socket, project, os.path.join(root, "log"), timeout=SHORT)
+    return tmux.TmuxServer(socket, project, os.path.join(root, "log"), timeout=patience(SHORT))
 
 
 def _by_control_client(socket: str, root: str, project: str) -> Tmux:
