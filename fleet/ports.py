@@ -231,7 +231,7 @@ class Processes(Protocol):
         """How many members a run has."""
 
     def members(self, pid: int, run: str) -> tuple[Proc, ...]:
-        """All of a run: session leader, its session, descendants, and whoever carries the run id."""
+        """All of a run: leader, its session, descendants, and every process that carries the run id."""
 
     def signal(self, procs: Iterable[Proc], signum: int) -> tuple[Proc, ...]:
         """Send it, and return those that were still there."""
@@ -266,7 +266,7 @@ class Processes(Protocol):
         """The members of these runs that are not ours to end."""
 
     def chase(self, targets: Iterable[Target]) -> tuple[Proc, ...]:
-        """Kill whoever hands a run on to a child faster than a look takes; those that were met."""
+        """Kill processes that hand a run on to a child faster than a look takes; those that were met."""
 
     def freeze(self, pid: int, run: str) -> str:
         """Hold a whole run where it is: "" or why it runs on. SIGCONT lets it go."""

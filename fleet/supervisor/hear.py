@@ -71,13 +71,7 @@ class Ears:
         """Read what is new, and sum up what is known."""
         if run is None or not reports(backend):
             return NOTHING
-        ear = self._ears.get(agent.session)
-        if ear is None or ear.run != run.id:
-            if ear is not None and ear.server and self._pages is not None:
-                self._pages.forget(ear.server)
-            self.learned.pop(agent.name, None)
-            ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
-            ear.key = server_key(self._world, self._house, agent.session, run, backend)
+        ear = self._ear_of(agent, backend, run)
         if tree:
             ear.processes = tuple((p.pid, p.start) for p in tree)
         facts = Facts(
@@ -93,17 +87,32 @@ class Ears:
         for source in wanted(backend, facts):
             new += self._listen(agent, ear, backend, facts, source)
         if new:
-            latest = self._world.clock.wall() + AHEAD_S
-            if ear.heard.newest > latest:  # its dates would outweigh every new word
-                ear.heard = Heard(conversation=ear.conversation, model=ear.heard.model)
-                ear.told = (0.0, None)
-            # a resumed conversation's file begins with what earlier runs said
-            earliest = run.started - EARLY_S if run.started <= latest else 0.0
-            ear.heard = fold(ear.heard, (s for s in new if earliest <= s.at <= latest))
-            ear.conversation = ear.heard.conversation or ear.conversation
+            self._sum_up(ear, run, new)
             if ear.conversation != run.conversation:
                 self.learned[agent.name] = ear.conversation
         return ear.heard
+
+    def _ear_of(self, agent: Member, backend: Backend, run: Run) -> _Ear:
+        """What was heard of this run. What an earlier run said is forgotten."""
+        ear = self._ears.get(agent.session)
+        if ear is not None and ear.run == run.id:
+            return ear
+        if ear is not None and ear.server and self._pages is not None:
+            self._pages.forget(ear.server)
+        self.learned.pop(agent.name, None)
+        ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
+        ear.key = server_key(self._world, self._house, agent.session, run, backend)
+        return ear
+
+    def _sum_up(self, ear: _Ear, run: Run, new: list[Report]) -> None:
+        latest = self._world.clock.wall() + AHEAD_S
+        if ear.heard.newest > latest:  # its dates would outweigh every new word
+            ear.heard = Heard(conversation=ear.conversation, model=ear.heard.model)
+            ear.told = (0.0, None)
+        # a resumed conversation's file begins with what earlier runs said
+        earliest = run.started - EARLY_S if run.started <= latest else 0.0
+        ear.heard = fold(ear.heard, (s for s in new if earliest <= s.at <= latest))
+        ear.conversation = ear.heard.conversation or ear.conversation
 
     def new_limit(self, session: str) -> Limit | None:
         """A limit that was reported since this was last asked; none is passed on twice."""

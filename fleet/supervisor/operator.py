@@ -387,16 +387,20 @@ class Operator:
         survivors = self._stop_all(targets)
         server = self.table.listener(self.server.path)
         others = self.table.guests(server, {run for _, run in targets}) if server is not None else ()
-        ending = Ending.SHARED if others else Ending.ENDED
-        if server is None:
-            ending = Ending.UNKNOWN
-        if self.server.is_users:
-            ending = Ending.USERS
-        elif server is not None and not others:
-            ending = ending if self._end(server, SERVER_STOP_S) else Ending.UNKNOWN
+        ending = self._end_server(server, others)
         gone, left = (there, ()) if ending is Ending.ENDED else ((), there)
         stopped = Stopped(gone, self.outlasting(survivors), left)
         return Forced(stopped, ending, server.pid if server else 0, others)
+
+    def _end_server(self, server: Proc | None, others: Sequence[Proc]) -> Ending:
+        """End a server that does not answer, if it is ours alone; what became of it."""
+        if self.server.is_users:
+            return Ending.USERS
+        if server is None:
+            return Ending.UNKNOWN
+        if others:
+            return Ending.SHARED
+        return Ending.ENDED if self._end(server, SERVER_STOP_S) else Ending.UNKNOWN
 
     def _runs_on_record(self) -> dict[str, Run]:
         """By session."""

@@ -65,6 +65,17 @@ class Briefing:
     digest: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Kickoff:
+    """The prompt of one start, written."""
+
+    file: str
+    size: int  # bytes
+    points: bool  # the CLI gets a pointer to the file instead
+    typed: str  # the file whose words are typed; empty: there are none
+    words: str  # that the agent is given
+
+
 @dataclass(slots=True)
 class Ready:
     """A start with all its files written."""
@@ -112,13 +123,24 @@ class Performer:
         return results
 
     def _create(self, ready: list[Ready]) -> dict[str, Result]:
+        """The sessions, and on record what became of each; by name."""
         if not ready:
             return {}
         self.world.point("start.begun")
         self.house.events.begin([Begun("start", r.order.spec.name, r.run.id, r.order.cause) for r in ready])
         self.world.point("start.remove")
+        said = self._make_sessions(ready)
+        self.world.point("start.created")
+        results: dict[str, Result] = {}
+        for one in ready:
+            result = results[one.order.spec.name] = replace(said[one.launch.session], run=one.run)
+            self._note_start(one, result)
+        return results
+
+    def _make_sessions(self, ready: list[Ready]) -> dict[str, Result]:
+        """Take the old sessions away and make the new ones, a batch at a time; by session."""
         old = [r.order.replace for r in ready if r.order.replace is not None]
-        said: dict[str, Result] = {}
+        said = dict.fromkeys((r.launch.session for r in ready), UNTOLD)
         at = 0
         try:
             if old:
@@ -130,24 +152,22 @@ class Performer:
             asked, rest = ready[at : at + BATCH], ready[at + BATCH :]
             said |= {r.launch.session: Result(Outcome.UNKNOWN, str(error)) for r in asked}
             said |= {r.launch.session: Result(Outcome.REFUSED, f"not tried: {error}") for r in rest}
-        self.world.point("start.created")
-        results: dict[str, Result] = {}
-        for one in ready:
-            result = replace(said.get(one.launch.session, UNTOLD), run=one.run)
-            if result.ok:
-                self.house.events.record(
-                    EventType.AGENT_STARTED,
-                    agent=one.order.spec.name,
-                    reason=one.order.cause,
-                    run=one.run.id,
-                    model=one.run.model,
-                    phase=one.run.made_for.phase,
-                    resumed=one.run.resumed,
-                )
-            elif result.outcome in NOT_SAID and one.run.brief:
-                self.records.save_run(replace(one.run, told="", brief=UNSAID))  # no agent read this text
-            results[one.order.spec.name] = result
-        return results
+        return said
+
+    def _note_start(self, one: Ready, result: Result) -> None:
+        run = one.run
+        if result.ok:
+            self.house.events.record(
+                EventType.AGENT_STARTED,
+                agent=one.order.spec.name,
+                reason=one.order.cause,
+                run=run.id,
+                model=run.model,
+                phase=run.made_for.phase,
+                resumed=run.resumed,
+            )
+        elif result.outcome in NOT_SAID and run.brief:
+            self.records.save_run(replace(run, told="", brief=UNSAID))  # no agent read this text
 
     def _prepare(
         self, fleet: Fleet, order: Order, server_names: frozenset[str], kept: Mapping[str, str]
@@ -198,60 +218,67 @@ class Performer:
     ) -> tuple[Kit, Briefing]:
         """Choose the conversation of an agent, and write the files that its CLI reads."""
         backend = fleet.backend_of(agent)
-        store = self.house.store
-        known = (store.read_text(f"{agent.name}.id") or "").strip()
+        known = (self.house.store.read_text(f"{agent.name}.id") or "").strip()
         last = self.records.run(agent.session)
         may = order.resume and goes_on(agent, backend, last, planned=order.planned)
         resume_id = known if known and may and self._is_kept(agent, backend, known, held) else ""
-        if known and agent.resume and backend.supports_resume and not resume_id:
-            self.world.disk.rename(
-                self.house.path(f"{agent.name}.id"), self.house.path(f"{agent.name}.id.set-aside")
-            )
-        chosen = "" if resume_id or not backend.session_id_flag else _uuid(self.world.draw())
-        if chosen:
-            store.write_text(f"{agent.name}.id", chosen + "\n")
+        chosen = "" if resume_id else self._new_conversation(agent, backend, known)
         model, prompt = prompt_for(self.world.disk, fleet, agent, order.made_for.phase)
         brief = digest(prompt)
         prompt = first_words(prompt, brief, last, phase=order.made_for.phase, resumed=bool(resume_id))
-        kickoff = self.house.path(f"kickoff-{agent.session}.txt")
-        by_argument = backend.prompt_delivery == "arg"
-        given = prepared(prompt, backend.texts, "argument" if by_argument else "keys")
-        whole = by_argument and not given.refused
-        data = (given.text if whole else prompt).encode("utf-8", "surrogateescape")
-        self.world.disk.write(kickoff, data, sync=False)
-        typed = kickoff if prompt.strip() else ""
-        points = bool(given.refused) or len(data) > ARGUMENT_CAP
-        if backend.prompt_delivery == "ping" and points:
-            prompt = pointer(kickoff)
-            typed = self.house.path(f"pointer-{agent.session}.txt")
-            self.world.disk.write(typed, prompt.encode("utf-8", "surrogateescape"), sync=False)
+        kickoff = self._write_kickoff(agent, backend, prompt)
         signals = self.house.path(f"signals/{agent.session}")
         self.world.disk.make_dir(signals)
-        settings = ""
-        told: dict[str, object] = {}
-        if backend.settings_flag:
-            told = sources.settings(backend)
-        if told:
-            settings = self.house.path(f"settings-{agent.session}.json")
-            self.world.disk.write(settings, json.dumps(told).encode(), sync=False)
-        program = ""
-        if backend.notify_flag:
-            program = sources.notify(backend, signals)
+        settings = self._settings(agent, backend)
         port, key = self._server(agent, backend)
         kit = Kit(
             model=model,
-            kickoff_file=kickoff,
-            kickoff_bytes=len(data),
-            points=points,
+            kickoff_file=kickoff.file,
+            kickoff_bytes=kickoff.size,
+            points=kickoff.points,
             resume_id=resume_id,
             session_id=chosen,
             settings_file=settings,
             signals_dir=signals,
-            notify=program,
+            notify=sources.notify(backend, signals) if backend.notify_flag else "",
             port=port,
             key_file=key,
         )
-        return kit, Briefing(typed, tail_of(prompt[-400:]), brief)
+        return kit, Briefing(kickoff.typed, tail_of(kickoff.words[-400:]), brief)
+
+    def _write_kickoff(self, agent: Member, backend: Backend, prompt: str) -> Kickoff:
+        """The prompt in its file; beside it a pointer to it where the CLI cannot be given the whole."""
+        file = self.house.path(f"kickoff-{agent.session}.txt")
+        by_argument = backend.prompt_delivery == "arg"
+        given = prepared(prompt, backend.texts, "argument" if by_argument else "keys")
+        whole = by_argument and not given.refused
+        data = (given.text if whole else prompt).encode("utf-8", "surrogateescape")
+        self.world.disk.write(file, data, sync=False)
+        points = bool(given.refused) or len(data) > ARGUMENT_CAP
+        if backend.prompt_delivery != "ping" or not points:
+            return Kickoff(file, len(data), points, file if prompt.strip() else "", prompt)
+        words, typed = pointer(file), self.house.path(f"pointer-{agent.session}.txt")
+        self.world.disk.write(typed, words.encode("utf-8", "surrogateescape"), sync=False)
+        return Kickoff(file, len(data), points, typed, words)
+
+    def _new_conversation(self, agent: Member, backend: Backend, known: str) -> str:
+        """The id of a new conversation, where we choose it. The one that was known is set aside."""
+        name = f"{agent.name}.id"
+        if known and agent.resume and backend.supports_resume:
+            self.world.disk.rename(self.house.path(name), self.house.path(f"{name}.set-aside"))
+        chosen = _uuid(self.world.draw()) if backend.session_id_flag else ""
+        if chosen:
+            self.house.store.write_text(name, chosen + "\n")
+        return chosen
+
+    def _settings(self, agent: Member, backend: Backend) -> str:
+        """The file of settings by which its CLI reports to us; empty where it needs none."""
+        told = sources.settings(backend) if backend.settings_flag else {}
+        if not told:
+            return ""
+        path = self.house.path(f"settings-{agent.session}.json")
+        self.world.disk.write(path, json.dumps(told).encode(), sync=False)
+        return path
 
     def _is_kept(self, agent: Member, backend: Backend, conversation: str, held: Mapping[str, str]) -> bool:
         """Does the CLI itself know this id of ours? One that never had a turn is on record here only."""
@@ -315,23 +342,31 @@ class Performer:
         """
         signals = [a for a in actions if isinstance(a, Signal)]
         removals = [a for a in actions if isinstance(a, Remove)]
-        done: dict[Signal | Remove, Result] = {}
-        if signals:
-            if noted:
-                self._begin("signal", [(a.agent, a.run, a.cause) for a in signals])
-            done |= self._signal(signals)
-            killed = [(a.pid, a.run) for a in signals if a.signum == signal.SIGKILL]
-            if killed:
-                self.world.processes.chase(killed)
-            self.world.point("signal.done")
+        done = self._end_runs(signals, noted=noted) if signals else {}
         if removals:
-            if noted:
-                self._begin("remove", [(a.agent, a.ref.run, a.cause) for a in removals])
-            if thorough:
-                self.world.processes.chase([(0, a.ref.run) for a in removals])
-            done |= self._remove(removals)
-            self.world.point("remove.done")
+            done |= self._end_sessions(removals, thorough=thorough, noted=noted)
         return [done[a] for a in actions]
+
+    def _end_runs(self, actions: Sequence[Signal], *, noted: bool) -> dict[Signal | Remove, Result]:
+        if noted:
+            self._begin("signal", [(a.agent, a.run, a.cause) for a in actions])
+        done = self._signal(actions)
+        killed = [(a.pid, a.run) for a in actions if a.signum == signal.SIGKILL]
+        if killed:
+            self.world.processes.chase(killed)
+        self.world.point("signal.done")
+        return done
+
+    def _end_sessions(
+        self, actions: Sequence[Remove], *, thorough: bool, noted: bool
+    ) -> dict[Signal | Remove, Result]:
+        if noted:
+            self._begin("remove", [(a.agent, a.ref.run, a.cause) for a in actions])
+        if thorough:
+            self.world.processes.chase([(0, a.ref.run) for a in actions])
+        done = self._remove(actions)
+        self.world.point("remove.done")
+        return done
 
     def _begin(self, effect: str, said: Sequence[tuple[str, str, str]]) -> None:
         self.world.point(f"{effect}.begun")

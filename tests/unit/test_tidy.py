@@ -204,9 +204,6 @@ def test_an_import_inside_a_function_is_of_something_optional_or_says_why():
 COMPLEX = 12
 # Functions of core and supervisor with more branches than that, and why they are left whole.
 GUARDS = "a flat list of guards: each returns"
-STEPS = "steps in their order, each behind its own condition"
-FORM = "one value made of many fields, each with its own condition"
-FEW = "comprehensions and comparisons are counted, too: the ways through it are few"
 LONG = {
     "core/agent/asking.py asking": GUARDS,
     "core/agent/heal.py fatal": GUARDS,
@@ -219,13 +216,8 @@ LONG = {
     "core/remember.py _note_end": GUARDS,
     "supervisor/eye.py still": GUARDS,
     "supervisor/eye.py survivors": GUARDS,
-    "supervisor/hear.py hear": STEPS,
     "supervisor/launch.py preflight": GUARDS,
     "supervisor/operator.py _phase": GUARDS,
-    "supervisor/operator.py force": STEPS,
-    "supervisor/perform.py _create": STEPS,
-    "supervisor/perform.py _equip": "the files of one start: one condition per trait of a backend",
-    "supervisor/perform.py end": STEPS,
     "supervisor/reload.py refresh": GUARDS,
     "supervisor/run.py _once": GUARDS,
 }
