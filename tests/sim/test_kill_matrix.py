@@ -73,6 +73,7 @@ def test_one_failure_anywhere_is_survived(kind):
 
 
 @pytest.mark.sim
+@pytest.mark.long
 def test_a_kill_in_the_recovery_from_a_kill_is_survived():
     rng = Random(5)
     for _ in range(15):

@@ -152,6 +152,7 @@ def test_down_ends_a_fleet_whose_state_somebody_removed(make):
 OLD_TMUX = '#!/bin/sh\n[ "$1" = -V ] && exec echo "tmux 3.1c"\necho "unknown command" >&2\nexit 1\n'
 
 
+@pytest.mark.long
 def test_a_tmux_that_is_too_old_or_missing_is_named_whatever_is_asked(make, tmp_path):
     """T20: and nothing is believed to have died."""
     p = make(DEMO.format("a"))

@@ -191,6 +191,7 @@ def test_commits_made_while_nobody_watched_are_told_once(repos, watch):
     assert len(w.told) == 1
 
 
+@pytest.mark.long
 def test_a_burst_of_ten_thousand_commits_is_one_ping_with_their_number(repos, watch):
     """Bounded, in a child, nothing lost."""
     _, builder, _ = repos

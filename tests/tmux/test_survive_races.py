@@ -14,7 +14,7 @@ import pytest
 from tests.deadlines import patience
 from tests.tmux.project import ENGINE, Project, gated, until
 
-pytestmark = pytest.mark.tmux
+pytestmark = [pytest.mark.tmux, pytest.mark.long]
 
 POINTS = ("start.begun", "start.remove", "start.create", "start.created")
 DEMO = '[[agent]]\nname = "{}"\nkind = "persistent"\nbackend = "demo"\n'
