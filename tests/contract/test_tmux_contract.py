@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -295,7 +296,7 @@ def _walk_together(sim: SimStage, real: RealStage, rng: Random) -> None:
             pane = known[name][side] if name in known else None
             outcomes.append(_do(stage, verb, name, pane, f"run{step}"))
         assert outcomes[0] == outcomes[1], (step, verb, name)
-        left, right = (_settled(s) for s in (sim, real))
+        left, right = _settled(sim, real)
         assert _shape(left) == _shape(right), (step, verb, name)
         for both in left:
             known[both] = (left[both], right[both])
@@ -325,8 +326,14 @@ def _do(stage: Stage, verb: str, name: str, pane: PaneView | None, run: str) -> 
     return None
 
 
-def _settled(stage: Stage) -> dict[str, PaneView]:
-    return panes(stage)
+def _settled(sim: Stage, real: Stage) -> tuple[dict[str, PaneView], dict[str, PaneView]]:
+    """Both worlds, once they agree; a real server may need a moment to show what was done to it."""
+    deadline = time.monotonic() + patience(2)
+    while (both := (panes(sim), panes(real))) and time.monotonic() < deadline:
+        if _shape(both[0]) == _shape(both[1]):
+            break
+        time.sleep(0.02)
+    return both
 
 
 def _shape(found: dict[str, PaneView]) -> dict[str, tuple[str, bool, int | None]]:

@@ -81,6 +81,7 @@ def test_a_full_disk_loses_nothing_and_is_recovered_from(small):
     until(lambda: p.events("watchdog.recovered"), 60)
     assert p.json("status")["watchdog"]["pid"] == dog
     assert len(p.events("agent.started", "one")) == 2
+    until(lambda: len(p.received("one")) > 1)  # healed on record, and still on its way up
     assert [m["kind"] for m in p.received("one")].count("kickoff") == 2
     assert [m["text"] for m in p.received("two") if m["kind"] != "kickoff"] == []
     p.agents("up", "two")
