@@ -27,7 +27,7 @@ from tests.sim.simulation import Simulation
 from tests.sim.verbs import Sent
 from tests.sim.work import DONE
 
-pytestmark = [pytest.mark.sim, pytest.mark.long]
+pytestmark = pytest.mark.sim
 
 STATE = f"{LOG_DIR}/state"
 
