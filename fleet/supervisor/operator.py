@@ -175,7 +175,7 @@ class Operator:
                 found[member.session] = found.pop(runs[run.id])
         return found
 
-    def orphans(self) -> dict[str, str]:
+    def strays(self) -> dict[str, str]:
         """What bears this project's stamp without being declared: name to session."""
         declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
         return {self._name(s): s for s in self.panes() if s not in declared}
@@ -195,13 +195,13 @@ class Operator:
     def _name(self, session: str) -> str:
         return session.removeprefix(self.fleet.session_prefix)
 
-    def end_strays(self) -> tuple[int, ...]:
+    def end_lost_clients(self) -> tuple[int, ...]:
         """End control clients of ours whose watchdog is gone: a tmux server that ends waits for them."""
         found = self.table.clients(self.fleet.project_id)
         holder = self.locks.holder() if found else None
-        strays = [p for p in found if holder is None or p.ppid != holder.pid]
-        self.table.signal(strays, signal.SIGKILL)
-        return tuple(p.pid for p in strays)
+        lost = [p for p in found if holder is None or p.ppid != holder.pid]
+        self.table.signal(lost, signal.SIGKILL)
+        return tuple(p.pid for p in lost)
 
     # --- intent -------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ ARGUMENTS = (members("agents, services or `watchdog` (default: all, and the watc
 def run(args: argparse.Namespace, io: Io) -> int:
     """Stop the named ones or all. Exit 1 when a process or session is left."""
     operator = fleets_of(io).operator(fleets_of(io).running(args, io, trust=False))
-    operator.end_strays()
+    operator.end_lost_clients()
     silent = not args.names and operator.is_silent()
     sessions = _sessions(operator, args.names)
     if operator.world.disk.stat(operator.house.state_dir) is None:
@@ -62,14 +62,14 @@ def run(args: argparse.Namespace, io: Io) -> int:
 
 
 def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
-    """Name to session of those named: declared ones, and orphans that still run or are on record."""
+    """Name to session of those named: declared ones, and strays that still run or are on record."""
     fleet = operator.fleet
     declared = {WATCHDOG, *(s.name for s in fleet.members)}
     found = {name: session_of(fleet, name) for name in names if name in declared}
     names = [name for name in names if name not in found]
     if not names:
         return found
-    strays = operator.orphans()
+    strays = operator.strays()
     for name in names:
         session = strays.get(name, f"{fleet.session_prefix}{name}")
         ours = name in strays or ("/" not in name and operator.records.run(session) is not None)
@@ -93,7 +93,7 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
         except (OSError, LockError) as error:  # a disk that takes no word must not keep the agents running
             unwritten = str(error)
         dog = operator.end_watchdog() if silent else operator.stop_watchdog()
-        operator.end_strays()
+        operator.end_lost_clients()
         if unwritten:  # the watchdog may have been the process that held the lock
             unwritten = _written_late(operator, names)
         forced = operator.force() if silent else None
@@ -122,7 +122,7 @@ def _stop(operator: Operator, subjects: Sequence[Member], wish: Wish, *, on_reco
 
 def _everything(operator: Operator) -> list[Member]:
     """Members, what else bears this project's stamp, and what may be left of earlier ones."""
-    strays = operator.remains() | operator.orphans()
+    strays = operator.remains() | operator.strays()
     return [*operator.fleet.members, *(stray(name, session) for name, session in strays.items())]
 
 

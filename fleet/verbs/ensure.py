@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         return _say(io, idle, "idle", 0, as_json=args.json)
     if dog.state is WatchdogState.RUNNING:
         return _say(io, f"the watchdog runs (pid {dog.pid})", "running", 0, as_json=args.json)
-    operator.end_strays()
+    operator.end_lost_clients()
     operator.make_room()
     if dog.state is WatchdogState.STALE:
         operator.stop_watchdog()

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet, overrides = config.override(declared, fleets.environ)
     specs = up.chosen(fleet, args.names)
     operator = fleets.operator(fleet)
-    operator.end_strays()
+    operator.end_lost_clients()
     up.refuse_crowd(operator, specs)
     operator.make_room()
     fleets.keep(declared, text, io.clock.wall())

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     specs = chosen(fleet, args.names)
     if any(s.is_loop for s in specs):
         fleets.require_ground(fleet, text)  # a loop that stands on nothing is not begun
-    operator.end_strays()
+    operator.end_lost_clients()
     _refuse(operator)
     refuse_crowd(operator, specs)
     left = {} if args.names else _left(operator, specs)
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
     results = _start(operator, specs, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
-    _say_orphans(operator, io)
+    _say_strays(operator, io)
     say_conversations(fleet, specs, results, io)
     _say_pointers(operator, specs, results, io)
     why = ""
@@ -318,9 +318,9 @@ def _say_pointers(operator: Operator, specs: Sequence[Member], results: dict[str
                 io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: its prompt is to read {path}")
 
 
-def _say_orphans(operator: Operator, io: Io) -> None:
+def _say_strays(operator: Operator, io: Io) -> None:
     """Warn of sessions that the file no longer names; they run on, perhaps beside their successors."""
-    for name, session in operator.orphans().items():
+    for name, session in operator.strays().items():
         said = f"{name}: session {session} is ours, but agents.toml does not name it"
         io.warn(f"{said}: `agents.py down {name}` stops it")
 

@@ -516,7 +516,7 @@ class AnHourAgo(RealClock):
 
 
 def test_the_document_names_every_kind_and_whether_it_is_told_unasked():
-    text = (Path(__file__).parents[2] / "docs" / "floor.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "top-and-notify.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .* \| (yes|no) \|$", text, re.MULTILINE)
     named = {kind.strip("`"): told == "yes" for kinds, told in rows for kind in kinds.split(", ")}
     assert named == NOTICES

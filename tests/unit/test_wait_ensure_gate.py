@@ -140,7 +140,7 @@ def test_ensure_starts_the_watchdog_only_where_it_is_wanted_and_missing(
 ):
     acts: list[str] = []
     operator = SimpleNamespace(
-        end_strays=lambda: None,
+        end_lost_clients=lambda: None,
         make_room=lambda: None,
         stop_watchdog=lambda: acts.append("stop"),
         start_watchdog=lambda _argv: acts.append("start") or why,

@@ -1,6 +1,6 @@
 """Draws docs/fleet.svg: the live view of the demo fleet, at the moment a gate has found a mistake.
 
-Run it as `python docs/picture.py`; it needs textual and takes half a minute.
+Run it as `python -m tools.picture`; it needs textual and takes half a minute.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 import sys
 from typing import Any
 
-ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, ENGINE)
+PICTURE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "fleet.svg")
 SIZE = (108, 32)
 FONT = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 
@@ -63,7 +62,7 @@ def main() -> None:
         if why:
             sys.exit(why)
         svg = self_contained(asyncio.run(draw(tour.config)))
-    with open(os.path.join(ENGINE, "docs", "fleet.svg"), "w", encoding="utf-8") as file:
+    with open(PICTURE, "w", encoding="utf-8") as file:
         file.write(svg)
 
 
