@@ -440,6 +440,13 @@ MUTANTS = (
         "tests/unit/test_limits.py::test_each_row_takes_a_window_where_the_table_says",
     ),
     Mutant(
+        "takes a screen that is late for work",
+        "fleet/core/agent/limits.py",
+        "(_shows_work(case) and not _is_redrawing(case))",
+        "_shows_work(case)",
+        "tests/unit/test_limits.py::test_each_row_takes_a_window_where_the_table_says",
+    ),
+    Mutant(
         "forgets what was called for",
         "fleet/core/agent/bringup.py",
         "answered >= case.seen.wish.run",

@@ -716,6 +716,63 @@ def test_a_limit_that_a_cli_reports_is_believed_until_the_end_that_it_names(back
     assert lives(sim) == 1
 
 
+@pytest.mark.parametrize("late", [0.5, 5.0])
+@pytest.mark.parametrize("backend", ["hook", "scribe", "codec"])
+def test_a_limit_that_is_reported_before_the_screen_shows_it_is_one_limit(backend, late):  # I5 I48
+    """For `late` seconds its screen shows the turn that the limit has ended, with its spinner."""
+    sim = story(Declared("a", backend), hours=2.0)
+    clock, armed = sim.machine.clock, f"{LOG_DIR}/state/limited-sim-a.json"
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = one.account.until = clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(1)
+        drawn, busy, left = one.screen, one.screen(), [late]
+
+        def spin() -> None:
+            left[0] -= 0.1 if armed in sim.machine.disk.files else 0.0
+            one.screen = (lambda: busy) if left[0] > 0 else drawn
+            one.say()
+            sim.machine.wake(Hint.SIGNALS)
+            if left[0] > 0:
+                clock.after(0.1, spin)
+
+        spin()
+        one.limit()
+
+    at(sim, 300, limited)
+    told(sim)
+    assert agent(sim, "a").mood is Mood.WORK
+    events = sim.report.events
+    assert (events["agent.limited"], events["agent.probed"], events["agent.resumed"]) == (1, 1, 1)
+
+
+def test_work_that_only_a_screen_shows_ends_a_window_that_was_reported_just_before():  # I5
+    sim = story(Declared("a", "hook"))
+
+    def limited() -> None:
+        one = agent(sim, "a")
+        one.account.printed = sim.machine.clock.wall() // 60 * 60 + 1800
+        one.rng = Picks(1)
+        one.limit()
+
+    def works_on() -> None:
+        sim.machine.sources.lost = True  # the report of its next turn
+        agent(sim, "a").begin("a person went on at once")
+        sim.machine.wake(Hint.SIGNALS)
+
+    def count() -> None:
+        resumed.append(sim.machine.disk.text(f"{LOG_DIR}/events.jsonl").count("agent.resumed"))
+
+    resumed: list[int] = []
+    at(sim, 300, limited)
+    at(sim, 302, works_on)
+    at(sim, 307, count)
+    at(sim, 311, count)
+    told(sim)
+    assert resumed == [0, 1]
+
+
 def test_the_menu_of_a_limit_is_closed_with_its_one_key_when_the_window_is_over():  # I5 I14 I48
     sim = story(Declared("a", "hook"), hours=2.0)
     seen: list[bool] = []

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.backends.screen_reader import read
 from fleet.core.agent.decide import judge
-from fleet.core.agent.limits import HORIZON_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
+from fleet.core.agent.limits import HORIZON_S, SETTLE_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
 from fleet.core.case import Moment
 from fleet.core.evidence import DEALT, EARLY, OWN, dealt_with, weigh
 from fleet.core.heard import Heard, fold
@@ -33,6 +33,10 @@ ARMED = replace(LIMITED, limit=limit())
 OVER = replace(LIMITED, limit=limit(until=NOW.wall - 1))
 PROBED = replace(OVER, outbox=(message("probe"),))
 SETTLING = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 20, probes=1))
+JUST_NOW = {"since": NOW.wall, "until": NOW.wall + 600}
+REPORTED = replace(READY, limit=limit(source=Witness.HOOK, **JUST_NOW))  # the screen shows the turn it ended
+SHOWN = replace(READY, limit=limit(**JUST_NOW))
+BRIEF = replace(REPORTED, limit=replace(REPORTED.limit, until=NOW.wall + SETTLE_S / 2))
 FADING = replace(ARMED, state="idle", limit=limit(clear_seen=NOW.steady - 5))
 BEFORE = ARMED.limit.since - 1  # a turn that the limit has ended
 MENU = replace(BANNER, dialog="limit-menu", key="Escape")
@@ -40,6 +44,10 @@ MENU = replace(BANNER, dialog="limit-menu", key="Escape")
 
 def at_work(memory: AgentMemory) -> AgentMemory:
     return replace(memory, state="working")
+
+
+def after(seconds: float) -> Moment:
+    return Moment(NOW.after(abs(seconds)), NOW.after_wall(seconds))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,13 @@ def at_work(memory: AgentMemory) -> AgentMemory:
         (ARMED, seen(reading=MENU, working=True, asked="dialog open"), S.ARMED, W.SHUT, S.ARMED, {}),
         (ARMED, seen(reading=BANNER, working=True, heard_at=BEFORE), S.ARMED, W.SHUT, S.ARMED, {}),
         (ARMED, seen(reading=BANNER, working=True, heard_at=NOW.wall), S.ARMED, W.AT_WORK, S.OPEN, {}),
+        (at_work(REPORTED), BUSY, S.ARMED, W.SHUT, S.ARMED, {}),
+        (replace(REPORTED, state="retrying"), BUSY, S.ARMED, W.SHUT, S.ARMED, {}),
+        (at_work(REPORTED), BUSY, S.ARMED, W.AT_WORK, S.OPEN, {"now": after(SETTLE_S)}),
+        (at_work(REPORTED), BUSY, S.ARMED, W.AT_WORK, S.OPEN, {"now": after(-3600)}),
+        (REPORTED, replace(BUSY, working=True, heard_at=NOW.wall), S.ARMED, W.AT_WORK, S.OPEN, {}),
+        (at_work(SHOWN), BUSY, S.ARMED, W.AT_WORK, S.OPEN, {}),
+        (at_work(BRIEF), BUSY, S.OVER, W.AT_WORK, S.OPEN, {"now": after(SETTLE_S / 2)}),
         (ARMED, seen(reading=BANNER, limit=TOLD), S.ARMED, W.MOVED, S.ARMED, {}),
         (ARMED, seen(reading=OTHER), S.ARMED, W.MOVED, S.ARMED, {}),
         (replace(ARMED, state="idle"), seen(), S.ARMED, W.FADING, S.ARMED, {}),
@@ -100,6 +115,13 @@ def test_each_row_takes_a_window_where_the_table_says(memory, look, begins, why,
     after = replace(before, memory=verdict.memory) if verdict and verdict.memory else before
     assert stage_of(after) is ends
     assert row is None or ends is (row.to or begins)
+
+
+def test_work_that_a_screen_shows_just_after_a_reported_limit_is_looked_at_again_when_it_counts():
+    kept = judge(case(at_work(REPORTED), seen=BUSY, now=after(1.0)))
+    assert kept.wake_at == NOW.after(SETTLE_S)
+    idle = judge(case(replace(REPORTED, state="idle"), seen=seen(), now=after(1.0)))
+    assert idle.wake_at == NOW.after(600)
 
 
 def test_a_window_that_a_clock_armed_which_was_set_back_since_ends_now():

@@ -15,7 +15,9 @@ one it goes and what is done on the way. The first row of its stage that holds i
             that reports its limit itself is believed at once.
   ARMED     The window is shut: until the end that was named and the slack, for eight days at most. An end
             counts as it was meant when the banner came; no later look moves it to another day. One that lies
-            farther ahead is tried after eight days, a banner that names none at the fallback pace.
+            farther ahead is tried after eight days, a banner that names none at the fallback pace. A report
+            comes before the screen is drawn anew: work that it shows counts 8 s after a reported limit. A
+            turn that a source reports counts at once.
   OVER      The end has come. What died inside is started, a menu is closed with the one key that its profile
             allows, agents of one account go one by one. `resume_on_reset = false` waits for a person.
   PROBED    The probe, or a person's words in its place, is on its way: the typing rule has it.
@@ -47,7 +49,7 @@ from fleet.times.moment import NEVER, UNNAMED, Steady, Wall, later, utc
 
 TRIES_IT = frozenset({MessageKind.PROBE, MessageKind.SEND})  # what may be typed to a limited agent at its end
 LOUD_AT = 3  # the probe from which a limit without a reset time is reported as a problem
-SETTLE_S = 8.0  # how long after a probe the old banner may still stand there
+SETTLE_S = 8.0  # how long a screen may lag: the old banner after a probe, the old turn after a reported limit
 CLEAR_S = 2.0  # a banner must be gone this long before we believe it
 AGAIN_S = 0.5
 MIN_AHEAD_S = 5.0
@@ -152,12 +154,25 @@ def _alive(case: Case) -> bool:
 def _works(case: Case) -> bool:
     """An open question is no work, least of all the limit's own menu.
 
-    Nor is a turn that a source saw begin before the window did: the limit has ended it.
+    Nor is a turn that the limit has ended: one that a source saw begin before the window did, or one that a
+    screen still shows just after a source reported the limit.
     """
     limit = case.memory.limit
     since = limit.since if limit is not None else UNNAMED
-    working = bool(case.seen.working) and not case.seen.asked and case.seen.heard_at >= since
-    return _alive(case) and (case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING} or working)
+    told = bool(case.seen.working) and not case.seen.asked and case.seen.heard_at >= since
+    return _alive(case) and (told or (_shows_work(case) and not _is_redrawing(case)))
+
+
+def _shows_work(case: Case) -> bool:
+    return case.memory.state in {ScreenState.WORKING, ScreenState.RETRYING}
+
+
+def _is_redrawing(case: Case) -> bool:
+    """Was the limit reported so lately that the screen may still show the turn which it ended?"""
+    limit = case.memory.limit
+    if limit is None or limit.source in {Witness.SCREEN, Witness.OPERATOR} or case.now.wall >= limit.until:
+        return False
+    return 0.0 <= case.now.since_wall(limit.since) < SETTLE_S  # below zero: the clock was set back since
 
 
 def _banner(case: Case) -> Reading | None:
@@ -377,7 +392,10 @@ def _fade(case: Case) -> Verdict:
 def _keep_shut(case: Case) -> Verdict:
     limit = _limit(case)
     memory = replace(case.memory, limit=replace(limit, clear_seen=NEVER)) if limit.clear_seen else case.memory
-    return _held(case, f"limited: {limit.line or 'usage limit'}", case.now.until(limit.until), memory)
+    end = limit.until
+    if _shows_work(case) and _is_redrawing(case):  # what it shows then is work
+        end = min(end, later(limit.since, SETTLE_S))
+    return _held(case, f"limited: {limit.line or 'usage limit'}", case.now.until(end), memory)
 
 
 def _clear(why: str) -> Callable[[Case], Verdict]:
