@@ -339,3 +339,8 @@ def with_server(
     if server:
         notes.append(Note(EventType.SERVER_FOUNDED, f"tmux server {server.pid}"))
     return changed, tuple(notes)
+
+
+def without_server(memory: FleetMemory) -> FleetMemory:
+    """The server was ended on purpose, or nothing of the fleet is in it: that it goes is no loss."""
+    return replace(memory, server_pid=0, server_started=0)

@@ -21,6 +21,7 @@ from fleet.core.loop.phases import doubt, place_at, starts_over
 from fleet.core.memory import Run
 from fleet.core.model import Fleet, Member
 from fleet.core.outline import WATCHDOG
+from fleet.core.remember import without_server
 from fleet.core.seen import Listing, PaneView, Proc
 from fleet.core.words import Outcome
 from fleet.host.descriptors import EXTRA, needed
@@ -415,18 +416,24 @@ class Operator:
         with contextlib.suppress(Unavailable):
             self.server.retire()
 
+    def forget_server(self) -> None:
+        """Nothing of the fleet is in its server any more: the next watchdog does not report it as lost."""
+        memory = self.records.fleet()
+        if memory.server_pid:
+            self.records.save_fleet(without_server(memory))
+
     def _stop_all(self, targets: Sequence[Target]) -> tuple[Proc, ...]:
         return stop_all(self.table, self.world.clock, targets, grace=SOFT_STOP_S)
 
     def _end(self, proc: Proc, patience: float) -> bool:
-        """Ask, wait, force: only ever the process that has this start time. True when it is gone."""
-        clock, start_of = self.world.clock, self.table.start_of
+        """Ask, wait, force: only ever this very process. True when it is gone."""
+        clock, alive = self.world.clock, self.table.alive
         for signum in (signal.SIGTERM, signal.SIGKILL):
             deadline = clock.mono() + patience
             self.table.signal([proc], signum)
-            while start_of(proc.pid) == proc.start and clock.mono() < deadline:
+            while alive(proc) and clock.mono() < deadline:
                 clock.sleep(0.02)
-            if start_of(proc.pid) != proc.start:
+            if not alive(proc):
                 return True
         return False
 

@@ -22,6 +22,7 @@ from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
 from fleet.ports import LockError, Unavailable
+from fleet.store.documents import StoreError
 from fleet.supervisor.deputy import Deputy, stray
 from fleet.supervisor.operator import Ending, Stopped
 from fleet.verbs.arguments import members, session_of
@@ -99,10 +100,14 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
         forced = operator.force() if silent else None
         if forced is None:
             stopped = _stop(operator, subjects, wish, on_record=not unwritten)
-            operator.end_server()
         else:
             stopped = forced.stopped
             _say_of_server(forced, operator, io)
+        if not (stopped.left or stopped.up_again):
+            with suppress(OSError, StoreError):
+                operator.forget_server()
+        if forced is None:
+            operator.end_server()
     _say_of_strangers(strangers, io)
     operator.house.events.record(EventType.DESIRED_CHANGED, reason="down")
     code = _report(stopped, io, dog=dog, as_json=as_json, server=forced.ending if forced else None)

@@ -643,6 +643,13 @@ MUTANTS = (
         "tests/unit/test_fleet_memory.py::test_a_heal_is_counted_with_those_of_the_last_hour",
     ),
     Mutant(
+        "tells a server that `down` has ended as lost",
+        "fleet/core/remember.py",
+        "return replace(memory, server_pid=0, server_started=0)",
+        "return memory",
+        "tests/unit/test_fleet_memory.py::test_a_server_that_was_ended_on_purpose_is_not_told_as_lost",
+    ),
+    Mutant(
         "a fleet memory that takes no server for another",
         "fleet/core/remember.py",
         "        changed = replace(changed, server_lost=now.steady)\n",

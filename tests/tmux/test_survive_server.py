@@ -83,6 +83,23 @@ def test_the_loss_of_a_server_brings_each_agent_back_once_and_its_orphans_are_go
     assert [m["kind"] for m in p.received("one")].count("kickoff") == 2
 
 
+def test_a_server_that_down_ends_is_not_lost_and_one_that_is_killed_is(make):
+    p = make(DEMO.format("a"))
+    p.agents("up")
+    looks(p)
+    p.agents("down")
+    p.agents("up")
+    looks(p)
+    assert not p.events("server.lost")
+    assert len(p.events("server.founded")) == 2
+    p.agents("down", "watchdog")
+    os.kill(server_pid(p), signal.SIGKILL)
+    p.agents("up")
+    until(lambda: len(p.events("server.lost")) == 1)
+    os.kill(server_pid(p), signal.SIGKILL)
+    until(lambda: len(p.events("server.lost")) == 2)
+
+
 def test_a_hangup_without_a_reason_is_survived_and_a_closed_session_is_obeyed(make):
     p = make(DEMO.format("a"))
     p.agents("up")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fleet.core.desired import NOTHING
 from fleet.core.memory import FleetMemory
-from fleet.core.remember import with_server
+from fleet.core.remember import with_server, without_server
 from fleet.core.restarts import after_heal, forgiven
 from fleet.core.seen import ServerId
 from fleet.core.words import EventType
@@ -40,3 +40,14 @@ def test_a_server_that_went_is_told_and_dated_and_the_same_one_is_no_news():
     assert other.server_lost == NOW.steady
     gone, notes = with_server(memory, None, NOW)
     assert (gone.server_pid, [n.type for n in notes]) == (0, [EventType.SERVER_LOST])
+
+
+def test_a_server_that_was_ended_on_purpose_is_not_told_as_lost():
+    first, second = ServerId(7, 100), ServerId(8, 200)
+    memory, _ = with_server(FleetMemory(heals=(Steady(9_000.0),)), first, NOW)
+    ended = without_server(memory)
+    assert ended.heals == memory.heals
+    assert with_server(ended, None, NOW) == (ended, ())
+    known, notes = with_server(ended, second, NOW)
+    assert [n.type for n in notes] == [EventType.SERVER_FOUNDED]
+    assert [n.type for n in with_server(known, None, NOW)[1]] == [EventType.SERVER_LOST], "killed under it"

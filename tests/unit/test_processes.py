@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from fleet.core.seen import Proc
 from fleet.host import procfs
 from fleet.host.processes import ProcTable
+from fleet.supervisor.operator import Operator
 
 
 @pytest.fixture
@@ -56,6 +59,29 @@ def test_a_record_without_a_start_is_known_by_its_pid(child):
     assert table.start_of(child.pid) == 0
     assert table.alive(Proc(child.pid, 0, 0, 0, "sleep"))
     assert not table.alive(Proc(child.pid, 1, 0, 0, "sleep"))
+
+
+@pytest.mark.usefixtures("without_procfs")
+def test_without_procfs_a_watchdog_is_waited_for_only_until_it_has_ended(child):
+    """`down` knows it by its pid alone there."""
+    clock = Counted()
+    operator = SimpleNamespace(world=SimpleNamespace(clock=clock), table=ProcTable())
+    assert Operator._end(operator, Proc(child.pid, 0, 0, 0, "sleep"), patience=50.0)
+    assert clock.slept < 50.0
+    assert child.wait() == -signal.SIGTERM
+
+
+class Counted:
+    """A clock on which each short sleep is a long one."""
+
+    slept = 0.0
+
+    def mono(self) -> float:
+        return self.slept
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.slept += 10 * seconds
 
 
 def test_a_process_that_ended_has_no_start_even_before_it_is_collected(child):
