@@ -87,6 +87,8 @@ def _syntax_error(error: Exception, parsed: str, written: str, path: str) -> Con
         offset = _offset(parsed, int(place[1]), int(place[2])) if place[1] else len(parsed)
         line = written.rstrip().count("\n", 0, offset) + 1
     hint = next((hint for words, hint in _HINTS if words in said), "")
+    if place is not None and not place[1] and said == "Invalid value":
+        said, hint = "the file ends where a value is expected", "write the value, or close its list with ]"
     return ConfigError([Problem(path, line, "", f"not valid TOML: {said}", hint)])
 
 

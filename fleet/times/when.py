@@ -22,7 +22,7 @@ from fleet.times import iso
 from fleet.times.resets import place
 
 EXAMPLES = (
-    'such as 90m, 2h, 8am, "yesterday 22:00", "mon 09:00", "16 nov 8:30", 2026-11-16T08:00+01:00 or '
+    'such as 90m, 2h, 8am, "{day} 22:00", "mon 09:00", "16 nov 8:30", 2026-11-16T08:00+01:00 or '
     '"2026-11-16 08:00 Europe/Berlin"'
 )
 LONGEST = 80
@@ -56,6 +56,10 @@ class Asked(StrEnum):
     @property
     def late(self) -> bool:
         return self is not Asked.SINCE
+
+    @property
+    def examples(self) -> str:
+        return EXAMPLES.format(day="tomorrow" if self.ahead else "yesterday")
 
 
 class Unreadable(ValueError):

@@ -199,7 +199,8 @@ def parse_since(text: str, now: float) -> float:
     try:
         return when.instant(text, when.Asked.SINCE, now=now)
     except when.Unreadable as fault:
-        raise CannotShow(f"--since {text!r}: {fault}; expected a moment {when.EXAMPLES}", 2) from None
+        expected = when.Asked.SINCE.examples
+        raise CannotShow(f"--since {text!r}: {fault}; expected a moment {expected}", 2) from None
     except when.NeedsLibrary:
         raise CannotShow(
             f"--since {text!r} needs python-dateutil, which this Python lacks; an age such as 90m or an ISO"

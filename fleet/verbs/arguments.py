@@ -9,12 +9,13 @@ import argparse
 import os
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fleet import engine
 from fleet.core.outline import WATCHDOG, Outline
-from fleet.text import did_you_mean
+from fleet.text import did_you_mean, wrapped
 from fleet.verbs.io import Fail
 
 if TYPE_CHECKING:
@@ -84,7 +85,26 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One sentence, and where to read more."""
+        program, _, verb = self.prog.rpartition(" ")
+        files = [word for word in message.split() if word.endswith(".toml")]
+        if message.startswith("unrecognized arguments") and files:
+            raise Fail(message, hint=f"{program} --config {files[0]} {verb}", code=2)
         raise Fail(message, hint=f"{self.prog} --help", code=2)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of a docstring. Where the terminal is narrower, paragraphs are wrapped."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if all(len(line) <= width for line in text.splitlines()):
+            return super()._fill_text(text, width, indent)
+        return "\n\n".join(map(partial(_narrowed, room=width), text.split("\n\n")))
+
+
+def _narrowed(paragraph: str, room: int) -> str:
+    if "\n  " in f"\n{paragraph}":  # its lines are rows of a table
+        return paragraph
+    return "\n".join(wrapped(" ".join(paragraph.splitlines()), room))
 
 
 class _Config(argparse.Action):
@@ -101,7 +121,7 @@ def parser_for(verb: str, module: ModuleType) -> Parser:
     parser = Parser(
         prog=f"{engine.AGENTS} {verb}",
         description=engine.spoken(module.__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
         conflict_handler="resolve",
     )

@@ -31,6 +31,8 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Run the demo until the operator leaves it, then clean up. Fails when it did not reach its end."""
     from fleet.extras.demo import NEEDS, touring
 
+    if args.json:
+        raise Fail("demo prints sentences, no JSON", hint="agents.py demo --keep, then events --json", code=2)
     require_tmux()
     missing = [name for name in NEEDS if not os.path.isdir(engine.shipped(f"examples/{name}"))]
     if missing:

@@ -24,8 +24,8 @@ from fleet.core.words import EventType
 from fleet.host.disk import RealDisk
 from fleet.store import eventlog
 from fleet.store.eventlog import Bookmark, end_of, read_on
-from fleet.text import escaped, width
-from fleet.verbs.arguments import count, flag, option
+from fleet.text import did_you_mean, escaped, width
+from fleet.verbs.arguments import count, flag, option, session_of
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.io import Fail, Io
 from fleet.verbs.moments import span
@@ -40,7 +40,7 @@ ARGUMENTS = (
     option("-n N", "show the last N (default: 50; with --since or --until, all)", type=count),
     option("--agent NAME", "only events of this agent (default: all)", default=""),
     option(
-        "--type TYPE", "only this type, or its beginning: agent. or agent.died (default: all)", default=""
+        "--type TYPE", "only this type, or those of a group: agent.died, or agent (default: all)", default=""
     ),
     option("--since WHEN", 'from this time on: 90m, 8am, "yesterday 22:00", an ISO time', default=""),
     option("--until WHEN", "up to this time; not with --follow", default=""),
@@ -51,6 +51,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Print the events that match, and with --follow those to come."""
     if args.follow and args.until:
         raise Fail("--follow goes on from now and --until ends before: give one of them", code=2)
+    _check_type(args.type)
     since, end = span(args.since, args.until, now=io.clock.wall())
     fleet = running_fleet(args, io)
     path = os.path.join(fleet.log_dir, "events.jsonl")
@@ -70,12 +71,23 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if _fits(record, args) and (end is None or record["ts"] <= end):
             total += 1
             kept.append(record)
+    if not total and not args.follow:
+        if args.agent:
+            session_of(fleet, args.agent)  # a name that has no event and is not declared is a slip
+        io.note("no event fits")
     if kept and total > len(kept):
         io.note(f"{total - len(kept)} earlier; -n N or --since WHEN shows more")
     for record in kept:
         _show(record, io, as_json=args.json)
-    if not args.follow:
-        return 0
+    if args.follow:
+        _follow(path, place, seen, args, io)
+    return 0
+
+
+def _follow(
+    path: str, place: Bookmark, seen: set[tuple[object, ...]], args: argparse.Namespace, io: Io
+) -> None:
+    """Print what is recorded after `place`, but for what was `seen`, until the operator or reader leaves."""
     try:
         while not io.gone:
             io.flush()
@@ -86,8 +98,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
                     _show(record, io, as_json=args.json)
             seen = set()
     except KeyboardInterrupt:
-        return 0
-    return 0
+        return
+
+
+def _check_type(asked: str) -> None:
+    if not any(_is_of(kind, asked) for kind in EventType):
+        known = [*EventType, *(kind.split(".")[0] for kind in EventType)]
+        raise Fail(f"there is no event type {asked!r}; {did_you_mean(asked, known)}", code=2)
 
 
 def _key(record: dict[str, Any]) -> tuple[object, ...]:
@@ -105,8 +122,12 @@ def _fits(record: dict[str, Any], args: argparse.Namespace) -> bool:
     kind = str(record.get("type", ""))
     if kind == EventType.EFFECT_BEGUN and not (args.json or args.type):
         return False  # the cause of every keystroke: for programs, and for who asks
-    by_type = not args.type or kind == args.type or (args.type.endswith(".") and kind.startswith(args.type))
-    return by_type and (not args.agent or record.get("agent") == args.agent)
+    return _is_of(kind, args.type) and (not args.agent or record.get("agent") == args.agent)
+
+
+def _is_of(kind: str, asked: str) -> bool:
+    """Is this type the one that was asked for, or one of its group?"""
+    return not asked or kind == asked or kind.startswith(f"{asked.removesuffix('.')}.")
 
 
 def _show(record: dict[str, Any], io: Io, *, as_json: bool) -> None:

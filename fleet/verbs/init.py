@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         io.print(f"{did}  {os.path.join(args.dir, path)}")
     config = os.path.join(args.dir, "agents.toml") if args.dir != "." else ""
     command = shlex.join([called(), "--config", config] if config else [called()])
-    io.print(f"\nnext: {command} up, then {command} status")
+    io.print(f"\nnext:\n  {command} up\n  {command} status")
     return 0
 
 

@@ -17,7 +17,7 @@ def moment(option: str, text: str, asked: Asked, *, now: float) -> float:
             bootstrap.enter(["dateutil"])
             return when.instant(text, asked, now=now)
     except when.Unreadable as fault:
-        raise Fail(f"{option} {text!r}: {fault}; expected a moment {when.EXAMPLES}", code=2) from None
+        raise Fail(f"{option} {text!r}: {fault}; expected a moment {asked.examples}", code=2) from None
     except bootstrap.CannotBuild as fault:
         raise Fail(
             f"{option} {text!r} needs python-dateutil, and {fault}",

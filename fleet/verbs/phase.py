@@ -26,7 +26,7 @@ from fleet.store.documents import Store
 from fleet.store.position import PhaseBook
 from fleet.supervisor.deputy import Deputy
 from fleet.supervisor.phase import MARKER, phase_trouble, read_status, watched_tip, write_marker
-from fleet.text import plural
+from fleet.text import escaped, plural
 from fleet.times.moment import NEVER, UNNAMED, Moment
 from fleet.verbs.arguments import flag, positional
 from fleet.verbs.fleets import fleets_of
@@ -54,8 +54,12 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = fleets_of(io).running(args, io, trust=True if args.action != "show" else None)
     if fleet.loop is None:
         raise Fail(f"{fleet.config_path} has no [loop], so there are no phases", code=2)
-    if (args.action == "set") != (args.to is not None):
-        raise Fail("`phase set` needs a number or an id, and only that one takes it", code=2)
+    if args.action == "set" and args.to is None:
+        raise Fail(
+            "phase set needs a phase: its number from 0, or its id", hint="agents.py phase show", code=2
+        )
+    if args.action != "set" and args.to is not None:
+        raise Fail(f"phase {args.action} takes no phase", hint=f"agents.py phase set {args.to}", code=2)
     facts = show(fleet, fleet.loop) if args.action == "show" else _move(fleet, fleet.loop, args, io)
     if args.json:
         io.json(facts)
@@ -180,12 +184,13 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
 def _print(facts: dict[str, Any], io: Io) -> None:
     total = facts["total"]
     if facts["held"]:
-        io.print(f"held: {facts['held']}")
+        io.paragraph(escaped(f"held: {facts['held']}"))
     elif facts["complete"]:
         io.print(f"complete: {total} of {plural(total, 'phase')}")
     else:
         done = "done" if facts["done"] else f"not done: {facts['why']}"
-        io.print(f"phase {facts['id']} (index {facts['index']}, {facts['index'] + 1} of {total}): {done}")
+        place = f"phase {facts['id']} (index {facts['index']}, {facts['index'] + 1} of {total})"
+        io.paragraph(escaped(f"{place}: {done}"))
         if facts["status"]:
             io.print(f"status file: {facts['status']}")
     mark = {True: "*", False: " "}

@@ -20,6 +20,7 @@ from fleet.verbs.arguments import positional
 from fleet.verbs.io import Fail, Io
 
 GROUP = "look"
+PLACE = "a file of state/bundles/ in log_dir"
 
 
 ARGUMENTS = (positional("bundle", "a file from state/bundles/", metavar="BUNDLE"),)
@@ -32,11 +33,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
             body = json.load(file)
         case = from_plain(Case, body["case"])
     except OSError as error:
-        raise Fail(f"{args.bundle}: {error.strerror}", code=2) from None
+        raise Fail(f"{args.bundle}: {error.strerror}", hint=PLACE, code=2) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise Fail(
-            f"{args.bundle} is not a recorded case: {error}", hint="state/bundles/ holds them", code=2
-        ) from None
+        raise Fail(f"{args.bundle} is not a recorded case: {error}", hint=PLACE, code=2) from None
     decision = judge(case)
     shown = decision.shown
     action = " ".join(type(effect).__name__ for effect in decision.effects)

@@ -28,6 +28,7 @@ from fleet.store.wishes import read_view
 from fleet.supervisor.deputy import stand_in
 from fleet.supervisor.operator import Operator
 from fleet.supervisor.tick import Supervisor
+from fleet.text import escaped
 from fleet.verbs.arguments import flag, positional, session_of, timeout
 from fleet.verbs.fleets import fleets_of
 from fleet.verbs.io import Fail, Io
@@ -173,7 +174,7 @@ def _report(rows: dict[str, dict[str, Any]], io: Io, args: argparse.Namespace) -
             word = "delivered" if row["ok"] else "NOT delivered"
             if row["ok"] and row["state"] == MessageState.QUEUED:
                 word = f"queued as {row['id']}"
-            io.print(f"{name}: {word}: {row['text']}")
+            io.paragraph(escaped(f"{name}: {word}: {row['text']}"))
     return 0 if fine else 1
 
 

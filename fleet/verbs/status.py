@@ -92,12 +92,13 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
         for r in (*facts["agents"], *facts["services"])
     ]
     header = ("name", "kind", "backend", "model", "watch", "state", "detail", "phase", "reason")
-    io.table(header, rows, spare=("watch", "kind", "backend", "model", "phase"))
+    if rows:
+        io.table(header, rows, spare=("watch", "kind", "backend", "model", "phase"))
+        io.print()
     loop, dog = facts["loop"], facts["watchdog"]
     lines = [f"watchdog {dog['state']}" + (f", pid {dog['pid']}" if dog["pid"] else "")]
     if loop is not None:
         lines.append(_place(loop))
-    io.print()
     io.paragraph(escaped(" · ".join(lines)))
     if one := next((r for r in facts["agents"] if r["state"] == State.RUNNING), None):
         attach = escaped("attach: " + shlex.join(attach_command(fleet, one["session"])))

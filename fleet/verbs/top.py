@@ -47,6 +47,8 @@ ARGUMENTS = (flag("--tour", "describe events in sentences"),)
 
 def run(args: argparse.Namespace, io: Io) -> int:
     """Open the live view. Fails without a terminal."""
+    if args.json:
+        raise Fail("top is a screen, not JSON", hint="agents.py status --json", code=2)
     fleet = running_fleet(args, io)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Fail("top needs a terminal: stdin or stdout is not one", hint="agents.py status")

@@ -9,6 +9,7 @@ Example: agents.py validate --explain agent.watch
 from __future__ import annotations
 
 import argparse
+import re
 
 from fleet import bootstrap, config
 from fleet.config.explain import explain, facts, resolved
@@ -32,7 +33,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if args.json:
             io.json(facts(args.explain))
         else:
-            io.print(explain(args.explain))
+            for line in explain(args.explain).splitlines():
+                lead, text = re.split(r"^( *\S+ {2,})?", line, maxsplit=1)[1:]
+                io.paragraph(text, lead or "")
         return 0
     path = config_path(args, io)
     try:

@@ -153,6 +153,12 @@ def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R0
         (["reset", "watchdog"], "restart watchdog"),
         (["validate", "--explain", ""], "no such key"),
         (["help", "xyzzy"], "unknown verb"),
+        (["validate", "x.toml"], "(try: agents.py --config x.toml validate)"),
+        (["events", "--type", "agent.dide"], 'did you mean "agent.died"?'),
+        (["replay", "nofile"], "state/bundles/"),
+        (["pause", "builder", "--until", "yesterday"], '"tomorrow 22:00"'),
+        (["events", "--since", "never"], '"yesterday 22:00"'),
+        (["demo", "--json"], "events --json"),
     ],
 )
 def test_a_wrong_word_is_named_and_the_exit_code_is_two(project, words, says):
@@ -164,6 +170,28 @@ def test_a_wrong_word_is_named_and_the_exit_code_is_two(project, words, says):
 
 def test_help_about_a_verb_is_that_verbs_help():
     assert call("help", "validate") == call("validate", "--help")
+
+
+def test_a_help_fits_a_narrow_terminal_word_for_word(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    call("up", "--help")
+    broad = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    call("up", "--help")
+    narrow = capsys.readouterr().out
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.split() == broad.split()
+
+
+def test_an_explained_key_fits_a_narrow_terminal_word_for_word(monkeypatch):
+    screen = streams.StringIO()
+    screen.isatty = lambda: True
+    screen.fileno = lambda: 0
+    monkeypatch.setattr(verb_io.os, "get_terminal_size", lambda fd: os.terminal_size((60, 50)))
+    assert main.run(["validate", "--explain", "watchdog"], verb_io.Io(screen, screen)) == 0
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert screen.getvalue().split() == call("validate", "--explain", "watchdog")[1].split()
 
 
 def test_help_lists_every_verb_that_is_there_and_no_other():
@@ -351,6 +379,24 @@ def test_a_missing_log_is_exit_one_with_the_path(project):  # T17
     code, out, err = call("logs", "clean")
     assert (code, out) == (1, "")
     assert "state/logs/t-clean.log" in err
+
+
+def test_events_are_chosen_by_type_or_group_and_a_slip_in_a_name_is_named(project):
+    (project / "state").mkdir()
+    kinds = {"agent.died": "builder", "agent.ready": "gone", "phase.set": ""}
+    records = [{"ts": 1.0, "seq": 1, "type": kind, "agent": name} for kind, name in kinds.items()]
+    (project / "state" / "events.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+
+    def types(*words):
+        code, out, err = call("--json", "events", *words)
+        return code, [json.loads(line)["type"] for line in out.splitlines()], err
+
+    assert types("--type", "agent") == types("--type", "agent.") == (0, ["agent.died", "agent.ready"], "")
+    assert types("--type", "agent.died")[1] == ["agent.died"]
+    assert types("--agent", "gone")[1] == ["agent.ready"], "an agent that is in the file no more"
+    assert types("--type", "tokens") == (0, [], "no event fits\n")
+    code, shown, err = types("--agent", "bulider")
+    assert (code, shown, 'did you mean "builder"?' in err) == (2, [], True)
 
 
 def test_events_that_cannot_be_read_are_not_called_none(project):

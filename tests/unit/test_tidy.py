@@ -24,6 +24,7 @@ HOOKS = {
     "action_": "fleet/extras/top/",
     "render_line": "fleet/extras/top/",
     "do_": "fleet/scripted_agent/actions.py",
+    "_fill_text": "fleet/verbs/arguments.py",  # by argparse
 }
 
 # Read by people and by tests: which capture proves a pattern, and of which release it is; a field of the
