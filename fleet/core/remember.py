@@ -200,12 +200,12 @@ def _work_changes(memory: AgentMemory, case: Case, state: ScreenState | None) ->
 
 
 def _state(case: Case, reading: Reading) -> ScreenState:
-    """Structured sources outrank the screen about work; the screen about everything they do not say."""
-    working = case.seen.working
-    if working and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN}:
+    """Structured sources outrank the screen about work; the screen about everything they do not say.
+
+    That a turn has ended does not say what stands on the screen now: what no pattern describes is not idle.
+    """
+    if case.seen.working and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN}:
         return ScreenState.WORKING
-    if working is False and reading.state is ScreenState.UNKNOWN:
-        return ScreenState.IDLE
     if case.seen.asked and reading.state in {ScreenState.IDLE, ScreenState.UNKNOWN, ScreenState.WORKING}:
         return ScreenState.ASKING
     return reading.state

@@ -328,8 +328,6 @@ class SimAgent:
             self.begin(self.queue.pop(0))
             return
         never = frozenset() if self.persona.composer else UNREADABLE
-        if self.persona.hooks or self.persona.chooses_id:  # what it reports outweighs an unreadable screen
-            never = frozenset({"strange"})
         names = [n for n in self.temper.weights if n not in never]
         choice = self.rng.choices(names, [self.temper.weights[n] for n in names])[0]
         self.moods[choice] += 1

@@ -476,10 +476,14 @@ def test_a_reset_after_mending_brings_back_what_could_never_start():  # I21 I47
     assert lives(sim) == 2
 
 
-def test_an_unreadable_screen_is_never_healed():  # I7
-    sim = story(Declared("a"), hours=3.0)
+@pytest.mark.parametrize("ended", [False, True], ids=["in-a-turn", "after-a-turn"])
+@pytest.mark.parametrize("backend", ["clod", "hook", "scribe", "codec", "envoy"])
+def test_an_unreadable_screen_is_never_healed(backend, ended):  # I7: nor typed into, whatever its CLI reports
+    sim = story(Declared("a", backend, wake=3600.0), hours=3.0)
 
     def strange() -> None:
+        if ended:
+            agent(sim, "a").enter(Mood.IDLE, "@ finished")
         agent(sim, "a").enter(Mood.STRANGE)
 
     at(sim, 100, strange)

@@ -133,7 +133,7 @@ def test_the_time_an_agent_was_paused_does_not_count_as_idle(detail):
     [
         (True, "unknown", "working"),
         (True, "idle", "working"),
-        (False, "unknown", "idle"),
+        (False, "unknown", "unknown"),
         (False, "limited", "limited"),
         (None, "unknown", "unknown"),
     ],

@@ -968,8 +968,16 @@ WAITING = replace(READY, outbox=(message(),))
             seen(reading=reading("unknown")),
             {},
             None,
-            "it is unknown",
+            "no pattern of the profile matches its screen",
             id="nor-the-unknown",
+        ),
+        pytest.param(
+            replace(WAITING, state="working"),
+            seen(reading=reading("unknown"), working=True),
+            {"backend": replace(BACKEND, queues_input=True)},
+            None,
+            "no pattern of the profile matches its screen",
+            id="whatever-its-cli-reports",
         ),
         pytest.param(
             replace(WAITING, limit=limit()), seen(), {}, None, "limited", id="T66-not-while-limited"

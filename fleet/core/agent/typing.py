@@ -1,9 +1,9 @@
 """Typing is a protocol with a receipt: queued, typed, submitted, confirmed, or failed with the reason.
 
 Here a message is begun. Text first, Enter separately and later, then proof that it was taken: receipts.py.
-Nothing goes into a shell, a dead pane, a dialog, a composer that runs commands, a program that has not come
-up, an agent at work (unless its profile says that it queues), or onto a line where a person has begun to
-write.
+Nothing goes into a shell, a dead pane, a dialog, a screen that no pattern describes, a composer that runs
+commands, a program that has not come up, an agent at work (unless its profile says that it queues), or onto a
+line where a person has begun to write.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ def _not_now(case: Case, message: Message) -> str:
         return "its screen has not been read"
     if reading.dialog:
         return f"a dialog is open ({reading.dialog})"
+    if reading.state is ScreenState.UNKNOWN and not posts:
+        return "no pattern of the profile matches its screen"
     if is_stranger(case):
         return "another program is in the pane"
     if not posts and (early := _too_early(case, reading)):
