@@ -14,8 +14,8 @@ from fleet.core.case import AgentSeen
 from fleet.core.decision import Result
 from fleet.core.desired import Desired, Want
 from fleet.core.model import Fleet, Member
-from fleet.core.seen import PaneView, Proc
-from fleet.core.words import Detail, Outcome
+from fleet.core.seen import Listing, PaneView, Proc
+from fleet.core.words import Detail, Outcome, StopStage
 from fleet.ports import Target, Unavailable
 from fleet.supervisor.look import Look
 from fleet.supervisor.operator import Operator, Stopped
@@ -27,6 +27,8 @@ STOP_S = 10.0  # asking, forcing and hanging up are over by then
 START_S = 20.0  # with the end of an old run before it
 BLIND_S = 5.0  # how long tmux may not answer
 POLL_S = 0.05
+LEADER_S, LEADER_POLL_S = 0.25, 0.01
+EMPTYING = {StopStage.ASKED, StopStage.FORCED}  # its processes are about to end
 # No run will be made now, however long a deputy waits.
 REFUSALS = {Detail.HELD: Outcome.REFUSED, Detail.DONE: Outcome.STALE, Detail.FATAL: Outcome.IMPOSSIBLE}
 
@@ -54,16 +56,27 @@ def stray(name: str, session: str) -> Member:
 class Deputy:
     """Starts and stops its subjects. The caller has a lease on them."""
 
-    def __init__(self, operator: Operator, subjects: Sequence[Member], unwritten: Wish | None = None) -> None:
-        """`unwritten`: the wish that the disk did not take. Then nothing that is done is put on record."""
+    def __init__(
+        self,
+        operator: Operator,
+        subjects: Sequence[Member],
+        there: Listing,
+        unwritten: Wish | None = None,
+    ) -> None:
+        """`there`: what the verb found, for the first look. Acts expect what was seen, so it may be old.
+
+        `unwritten`: the wish that the disk did not take. Then nothing that is done is put on record.
+        """
         self._operator = operator
         self._subjects = subjects
+        self._there = there
         self._unwritten = unwritten
         fleet = replace(operator.fleet, members=tuple(subjects))
         self._supervisor = _opened(
             Supervisor(operator.world, Settled(fleet), lease=operator.table.me(), unwritten=unwritten),
             repair=True,
         )
+        self._supervisor.senses.listed = there
         if unwritten is None:
             self._supervisor.begin_work()
 
@@ -88,18 +101,18 @@ class Deputy:
         """Stop them wholly: processes, then sessions. What another verb wants up by now is left to it."""
         if not self._subjects:
             return Stopped()
-        operator, panes = self._operator, self._operator.panes()
+        operator, panes = self._operator, self._operator.panes(self._there)
         targets = [t for s in self._subjects if (t := self._target(panes.get(s.session), s)) is not None]
         sessions = {s.session for s in self._subjects if s.session in panes}
         others = operator.table.beyond(targets)  # not ours to end; some leave with their terminal
-        self._follow(self._all_gone, STOP_S)
+        last = self._follow(self._all_gone, STOP_S)
         again: dict[str, str] = {}  # name to session
         if self._unwritten is None:
             self._supervisor.finish()
             desired = operator.house.desired.load()
             again = {s.name: s.session for s in self._subjects if desired.wants_up(s.name)}
         sessions -= set(again.values())
-        left = frozenset(p.ref.session for p in operator.listing().panes) & sessions
+        left = frozenset(p.ref.session for p in last.panes) & sessions
         ours = {p for procs in operator.table.sweep(targets).values() for p in procs}
         survivors: tuple[Proc, ...] = (*sorted(ours, key=lambda p: p.pid), *operator.outlasting(others))
         return Stopped(tuple(sorted(sessions - left)), survivors, tuple(sorted(left)), tuple(again))
@@ -112,23 +125,46 @@ class Deputy:
 
     # --- following ----------------------------------------------------------------------------------
 
-    def _follow(self, over: Callable[[Look], bool], patience: float) -> None:
-        """Tick until it is over or the time is up."""
-        clock = self._operator.world.clock
+    def _follow(self, over: Callable[[Look], bool], patience: float) -> Look:
+        """Tick until it is over or the time is up; the last look at which tmux answered."""
+        clock, senses = self._operator.world.clock, self._supervisor.senses
         seen = begun = clock.mono()
+        last: Look | None = None
         while True:
             delay = self._supervisor.work()
             look, now = self._supervisor.last_look, clock.mono()
             assert look is not None
             if not look.blind:
-                seen = now
+                seen, last = now, look
                 if over(look):
-                    return
+                    return look
+                ending = all(self._is_ending(look, s) for s in self._subjects)
+                senses.listed = look.listing if ending else None
             elif now - seen >= BLIND_S:
                 raise Unavailable(look.blind)
             if now - begun >= patience:
-                return
-            clock.sleep(min(delay, POLL_S))
+                if last is None:
+                    raise Unavailable(look.blind)
+                return last
+            self._rest(min(delay, POLL_S))
+
+    def _is_ending(self, look: Look, subject: Member) -> bool:
+        """Does it end, or has it? Then the next look counts its processes, and has no question to tmux."""
+        seen, stop = look.seen[subject.name], self._supervisor.mind.memories[subject.name].stopping
+        if stop is None:
+            return seen.pane is None and seen.wish.want is Want.DOWN
+        return stop.stage in EMPTYING
+
+    def _rest(self, seconds: float) -> None:
+        """Until the next look. While a leader that was asked to end is there, only its end is waited for."""
+        clock, start_of = self._operator.world.clock, self._operator.table.start_of
+        stops = [memory.stopping for memory in self._supervisor.mind.memories.values()]
+        leaders = [stop.pid for stop in stops if stop is not None and stop.stage in EMPTYING]
+        until = clock.mono() + LEADER_S
+        while any(map(start_of, leaders)) and clock.mono() < until:
+            clock.sleep(LEADER_POLL_S)
+            seconds = 0.0
+        clock.sleep(seconds)
 
     def _outcome(self, look: Look, member: Member) -> Result | None:
         """What became of a start; None while it is not known."""

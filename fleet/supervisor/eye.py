@@ -55,11 +55,17 @@ class Given(NamedTuple):
     foreign: bool  # the name of its session is taken by something else
     lost_at: Steady  # when the tmux server was last lost
     due: bool  # it is to be looked at wholly
+    leased: bool  # a verb is at work on it
 
     @property
-    def is_unwanted(self) -> bool:
-        """Is it to be down?"""
-        return self.entry is not None and self.entry.want is Want.DOWN
+    def ends_anyway(self) -> bool:
+        """Does its exit status say nothing? It is being stopped, or in a verb's hands."""
+        return self.leased or self.memory.stopping is not None
+
+    @property
+    def is_unread(self) -> bool:
+        """Is its screen of no use? It is to be down, or in a verb's hands."""
+        return self.leased or (self.entry is not None and self.entry.want is Want.DOWN)
 
 
 @dataclass(slots=True)
@@ -207,7 +213,7 @@ class Eye:
     def survivors(self, world: World, given: Given) -> int | None:
         """How many processes of a run that is over, or that is being stopped, are left; None: not known."""
         pane, memory = given.pane, given.memory
-        if pane is not None and pane.unreaped and memory.state != ScreenState.DEAD:
+        if pane is not None and pane.unreaped and not given.ends_anyway and memory.state != ScreenState.DEAD:
             return None  # nothing is decided before its status is known, which takes a moment
         run, pid = memory.seen_run, 0
         if memory.stopping:

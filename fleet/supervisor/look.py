@@ -14,7 +14,7 @@ from fleet.core.case import AgentSeen, Wish
 from fleet.core.desired import Desire, Desired, Want
 from fleet.core.memory import AgentMemory, FleetMemory
 from fleet.core.model import Backend, Fleet, Member
-from fleet.core.seen import PaneRef, PaneView, ServerId
+from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.ports import Unavailable
 from fleet.supervisor.cli_servers import Mail
 from fleet.supervisor.eye import Eye, Given, eager, unseen_run
@@ -29,15 +29,24 @@ LAST_LINES = 10
 class Look:
     """What one look found. `changed`: agents to be judged anew even if they are not due."""
 
-    server: ServerId | None
+    listing: Listing | None  # None: it is blind
     blind: str
     seen: Mapping[str, AgentSeen]
     changed: frozenset[str]
     alive: Mapping[str, PaneRef]  # live panes of ours by session
-    panes: tuple[PaneView, ...] = ()  # everything with our stamp
-    unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status tmux does not know yet
+    unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status is waited for
     due: frozenset[str] = frozenset()  # agents that were looked at wholly
     again: frozenset[str] = frozenset()  # agents of whose newest run was heard too late for this look
+
+    @property
+    def server(self) -> ServerId | None:
+        """The tmux server that answered."""
+        return self.listing.server if self.listing is not None else None
+
+    @property
+    def panes(self) -> tuple[PaneView, ...]:
+        """Everything with our stamp."""
+        return self.listing.panes if self.listing is not None else ()
 
     def shows(self, session: str, pid: int) -> bool:
         """Does tmux hold that this process lives?"""
@@ -60,6 +69,7 @@ class Senses:
         self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
         self._mail = mail
         self.listen = False  # a source has news: the next look reads the reports of all agents
+        self.listed: Listing | None = None  # a list that the next look takes, instead of a new one
         self._eyes: dict[str, Eye] = {}  # by session
 
     def look(
@@ -74,12 +84,10 @@ class Senses:
         """Look at everything once; agents in `due` wholly, the others where something moved."""
         specs = fleet.members
         try:
-            listing = self._world.tmux.listing()
+            listing = self.listed or self._world.tmux.listing()
         except Unavailable as error:
-            blind = str(error)
-            wishes = {s.name: self._wish(desired.entries.get(s.name), now.wall) for s in specs}
-            seen: dict[str, AgentSeen] = {n: AgentSeen(blind=blind, wish=w) for n, w in wishes.items()}
-            return Look(None, blind, seen, frozenset(seen), {})
+            return self._blind(specs, desired, now, str(error))
+        self.listed = None
         self._world.processes.begin_look()
         panes = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
@@ -87,7 +95,7 @@ class Senses:
         entries = desired.entries
         given = [
             Given(s, panes.get(s.session), entries.get(s.name), memories[s.name], s.session in foreign,
-                  lost_at, s.name in due)
+                  lost_at, s.name in due, self.is_leased(entries.get(s.name)))
             for s in specs
         ]  # fmt: skip
         captured = self._capture(given, now)
@@ -99,14 +107,19 @@ class Senses:
                 changed.add(name)
         self.listen = False
         return Look(
-            listing.server,
+            listing,
             "",
             found,
             frozenset(changed),
             {p.ref.session: p.ref for p in listing.panes if not p.dead},
-            listing.panes,
-            frozenset(p.ref.pid for p in listing.panes if p.unreaped),
+            _unreaped(listing.panes, given),
         )
+
+    def _blind(self, specs: Sequence[Member], desired: Desired, now: Moment, why: str) -> Look:
+        """Tmux did not answer: only wishes are known."""
+        wishes = {s.name: self._wish(desired.entries.get(s.name), now.wall) for s in specs}
+        seen = {name: AgentSeen(blind=why, wish=wish) for name, wish in wishes.items()}
+        return Look(None, why, seen, frozenset(seen), {})
 
     def learned(self, name: str) -> None:
         """The id of this conversation is on record."""
@@ -172,9 +185,9 @@ class Senses:
         return {n: texts[p.ref.session] for n, p in wanted.items() if p.ref.session in texts}
 
     def _worth_a_capture(self, given: Given, now: Moment) -> PaneView | None:
-        """Its pane, if that is to be read now. What is taken down is not read any more."""
+        """Its pane, if that is to be read now."""
         pane = given.pane
-        if pane is None or given.is_unwanted or not (pane.dead or given.spec.has_screen):
+        if pane is None or given.is_unread or not (pane.dead or given.spec.has_screen):
             return None
         waited_for = given.due and eager(given.memory)
         return pane if self._eye(given).wants_capture(pane, now, waited_for=waited_for) else None
@@ -304,6 +317,12 @@ def _by_session(
         if pane is not None:
             found[spec.session] = pane
     return found
+
+
+def _unreaped(panes: Sequence[PaneView], given: Sequence[Given]) -> frozenset[int]:
+    """The pids of the dead whose exit status is waited for: tmux does not know it yet."""
+    ended = {one.spec.session for one in given if one.ends_anyway}
+    return frozenset(p.ref.pid for p in panes if p.unreaped and p.ref.session not in ended)
 
 
 def _server_changed(server: ServerId | None, memory: FleetMemory) -> bool:

@@ -28,7 +28,7 @@ from fleet.host.descriptors import EXTRA, needed
 from fleet.host.ending import stop_all
 from fleet.host.tmux.pane_rows import anchor
 from fleet.host.tmux.server import RECORDED
-from fleet.host.tmux.speaker import Lost, Silent
+from fleet.host.tmux.speaker import Lost
 from fleet.ports import Allowance, Launch, Server, Target, Unavailable
 from fleet.store.house import House
 from fleet.store.memories import Records
@@ -104,8 +104,8 @@ class Operator:
 
     # --- the ground ---------------------------------------------------------------------------------
 
-    def make_room(self) -> None:
-        """Our directories, and on record where the tmux server is."""
+    def make_room(self) -> bool:
+        """Our directories, and on record where the tmux server is. True: that is another one now."""
         for path in (self.fleet.log_dir, self.house.state_dir, self.house.logs_dir):
             self.world.disk.make_dir(path)
         for name in ("agents", "runs", "signals", "outbox"):
@@ -116,6 +116,8 @@ class Operator:
         ):
             self.house.store.write_text(RECORDED, here + "\n")
             self.server = self.world.tmux = self.servers.ours()
+            return True
+        return False
 
     def moved_socket(self) -> str:
         """The recorded socket, if the file now names another one while sessions of ours live there."""
@@ -137,9 +139,8 @@ class Operator:
         names = {n for n in names if n not in ours and not n.endswith(".prev")}
         return tuple(sorted(names & set(self.listing().foreign))) if names else ()
 
-    def shortage(self, specs: Sequence[Member]) -> Shortage | None:
+    def shortage(self, specs: Sequence[Member], listing: Listing) -> Shortage | None:
         """Too few open files for these and all that run; a server of ours is given more if it may have it."""
-        listing = self.listing()
         there = {p.ref.session for p in listing.panes} | set(listing.foreign)
         wanted = {s.session for s in specs} - there
         if not wanted:
@@ -166,9 +167,9 @@ class Operator:
         except Lost:
             return self.server.listing()
 
-    def panes(self) -> dict[str, PaneView]:
+    def panes(self, there: Listing) -> dict[str, PaneView]:
         """Panes with our stamp, by the session they were made for: a rename by hand moves only the name."""
-        found = {p.ref.session: p for p in self.listing().panes}
+        found = {p.ref.session: p for p in there.panes}
         runs = {p.ref.run: name for name, p in found.items()}
         for member in self.fleet.members:
             run = self.records.run(member.session) if member.session not in found else None
@@ -176,16 +177,16 @@ class Operator:
                 found[member.session] = found.pop(runs[run.id])
         return found
 
-    def strays(self) -> dict[str, str]:
+    def strays(self, there: Listing) -> dict[str, str]:
         """What bears this project's stamp without being declared: name to session."""
         declared = {s.session for s in self.fleet.members} | {self.fleet.watchdog_session}
-        return {self._name(s): s for s in self.panes() if s not in declared}
+        return {self._name(s): s for s in self.panes(there) if s not in declared}
 
-    def owned(self, subjects: Sequence[Member]) -> list[Member]:
+    def owned(self, subjects: Sequence[Member], there: Listing) -> list[Member]:
         """Those that are this fleet's own: a project that was copied has the records of another one."""
         if not borrowed_from(self.fleet):
             return list(subjects)
-        panes = self.panes()
+        panes = self.panes(there)
         return [s for s in subjects if s.session in panes]
 
     def remains(self) -> dict[str, str]:
@@ -230,7 +231,7 @@ class Operator:
     def freeze(self, names: Sequence[str]) -> dict[str, str]:
         """Hold these agents' processes where they are; name to why one runs on."""
         said = {}
-        panes = self.live(names)
+        panes = self.live(names, self.listing())
         for name in names:
             pane = panes.get(name)
             said[name] = self.table.freeze(pane.ref.pid, pane.ref.run) if pane else "it is not running"
@@ -240,7 +241,7 @@ class Operator:
         """Let those of them go that are on record as frozen."""
         entries = self.house.desired.load().entries
         frozen = [n for n in names if n in entries and entries[n].frozen]
-        panes = self.panes() if frozen else {}
+        panes = self.panes(self.listing()) if frozen else {}
         for spec in (s for s in self.fleet.members if s.name in frozen):
             pane, run = panes.get(spec.session), self.records.run(spec.session)
             if pane is not None:
@@ -249,16 +250,18 @@ class Operator:
             elif run is not None:
                 self.table.signal(self.table.members(0, run.id), signal.SIGCONT)
 
-    def live(self, names: Sequence[str]) -> dict[str, PaneView]:
+    def live(self, names: Sequence[str], there: Listing) -> dict[str, PaneView]:
         """The panes of those that run, by name."""
-        panes = self.panes()
+        panes = self.panes(there)
         sessions = {s.name: s.session for s in self.fleet.members if s.name in names}
         found = {name: panes[session] for name, session in sessions.items() if session in panes}
         return {name: pane for name, pane in found.items() if not pane.dead}
 
     # --- starting -----------------------------------------------------------------------------------
 
-    def without_phase(self, specs: Sequence[Member], *, bare: bool = False) -> dict[str, Result]:
+    def without_phase(
+        self, specs: Sequence[Member], there: Listing, *, bare: bool = False
+    ) -> dict[str, Result]:
         """Agents of the loop that no run can be made for now, because it is held or complete: name to why.
 
         A bare `up` may begin the sequence, or anew.
@@ -266,20 +269,19 @@ class Operator:
         loop = [s.name for s in specs if s.is_loop]
         if not loop:
             return {}
-        phase, why, over = self._phase(self.panes(), bare=bare)
+        phase, why, over = self._phase(self.panes(there), bare=bare)
         if phase:
             self._open_books(phase)
             return {}
         return dict.fromkeys(loop, Result(Outcome.STALE if over else Outcome.REFUSED, why))
 
-    def foreign(self, specs: Sequence[Member]) -> dict[str, str]:
+    def foreign(self, specs: Sequence[Member], there: Listing) -> dict[str, str]:
         """Those whose session's name something else has taken: name to what, and whose it is.
 
         It is only told, so a server that does not answer, or is just ending, keeps no verb from its work.
         """
         with contextlib.suppress(Unavailable):
-            taken = set(self.listing().foreign)
-            return {s.name: self._owner(s.session) for s in specs if s.session in taken}
+            return {s.name: self._owner(s.session) for s in specs if s.session in there.foreign}
         return {}
 
     def _owner(self, session: str) -> str:
@@ -329,7 +331,7 @@ class Operator:
             return ""
         session = self.fleet.watchdog_session
         with self.world.locks.state():
-            pane = self.panes().get(session)
+            pane = self.panes(self.listing()).get(session)
             if pane is not None and not pane.dead and self.world.clock.wall() - pane.created < STARTING_S:
                 return ""  # another `up` was faster, and it has not taken its lock yet
             env = server_env(self.fleet, self.world.host.environ)
@@ -348,7 +350,7 @@ class Operator:
 
     def stop_watchdog(self) -> bool:
         """End the supervisor and its session; True when there was one."""
-        pane = self.panes().get(self.fleet.watchdog_session)
+        pane = self.panes(self.listing()).get(self.fleet.watchdog_session)
         held = self.end_watchdog()
         if pane is not None:
             self._stop_all([(0 if pane.dead else pane.ref.pid, pane.ref.run)])
@@ -369,14 +371,6 @@ class Operator:
         while (left := tuple(p for p in procs if self.table.alive(p))) and clock.mono() < deadline:
             clock.sleep(0.02)
         return left
-
-    def is_silent(self) -> bool:
-        """Is there a server that does not answer?"""
-        try:
-            self.listing()
-        except Silent:
-            return True
-        return False
 
     def force(self) -> Forced:
         """Stop everything without tmux: the processes by their run ids, then a server that is only ours."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from fleet.core.desired import Desired, Want
 from fleet.core.outline import WATCHDOG
 from fleet.core.words import EventType
+from fleet.host.tmux.speaker import Silent
 from fleet.ports import LockError, Unavailable
 from fleet.store.documents import StoreError
 from fleet.supervisor.deputy import Deputy, stray
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fleet.core.model import Fleet, Member
-    from fleet.core.seen import Proc
+    from fleet.core.seen import Listing, Proc
     from fleet.supervisor.operator import Forced, Operator
 
     Wish = Callable[[Desired], Desired]
@@ -49,8 +50,9 @@ def run(args: argparse.Namespace, io: Io) -> int:
     """Stop the named ones or all. Exit 1 when a process or session is left."""
     operator = fleets_of(io).operator(fleets_of(io).running(args, io, trust=False))
     operator.end_lost_clients()
-    silent = not args.names and operator.is_silent()
     sessions = _sessions(operator, args.names)
+    there = None if args.names else _found(operator)
+    silent = there is None and not args.names
     if operator.world.disk.stat(operator.house.state_dir) is None:
         if not silent and not _runs(operator):
             return _report(Stopped(), io, dog=False, as_json=args.json)
@@ -59,7 +61,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
         refuse_earlier(operator)
     if args.names:
         return _some(operator, sessions, io, as_json=args.json)
-    return _all(operator, io, silent=silent, as_json=args.json)
+    return _all(operator, there, io, as_json=args.json)
+
+
+def _found(operator: Operator) -> Listing | None:
+    """What runs; None when there is a tmux server that does not answer."""
+    try:
+        return operator.listing()
+    except Silent:
+        return None
 
 
 def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
@@ -70,7 +80,7 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
     names = [name for name in names if name not in found]
     if not names:
         return found
-    strays = operator.strays()
+    strays = operator.strays(operator.listing())
     for name in names:
         session = strays.get(name, f"{fleet.session_prefix}{name}")
         ours = name in strays or ("/" not in name and operator.records.run(session) is not None)
@@ -78,11 +88,11 @@ def _sessions(operator: Operator, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
-    """`silent`: the tmux server does not answer, so what runs is known by its run ids alone."""
-    subjects = [] if silent else operator.owned(_everything(operator))
+def _all(operator: Operator, there: Listing | None, io: Io, *, as_json: bool) -> int:
+    """`there` None: the tmux server does not answer, so what runs is known by its run ids alone."""
+    subjects = [] if there is None else operator.owned(_everything(operator, there), there)
     names = list(dict.fromkeys([*all_names(operator.fleet, operator), *(s.name for s in subjects)]))
-    strangers = {} if silent else operator.foreign(operator.fleet.members)
+    strangers = {} if there is None else operator.foreign(operator.fleet.members, there)
     unwritten = ""
 
     def wish(desired: Desired) -> Desired:
@@ -93,13 +103,13 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
             stack.enter_context(operator.lease(names, "down", wish))
         except (OSError, LockError) as error:  # a disk that takes no word must not keep the agents running
             unwritten = str(error)
-        dog = operator.end_watchdog() if silent else operator.stop_watchdog()
+        dog = operator.end_watchdog() if there is None else operator.stop_watchdog()
         operator.end_lost_clients()
         if unwritten:  # the watchdog may have been the process that held the lock
             unwritten = _written_late(operator, names)
-        forced = operator.force() if silent else None
+        forced = operator.force() if there is None else None
         if forced is None:
-            stopped = _stop(operator, subjects, wish, on_record=not unwritten)
+            stopped = _stop(operator, subjects, wish, operator.listing(), on_record=not unwritten)
         else:
             stopped = forced.stopped
             _say_of_server(forced, operator, io)
@@ -117,17 +127,19 @@ def _all(operator: Operator, io: Io, *, silent: bool, as_json: bool) -> int:
     return 1 if unwritten else code
 
 
-def _stop(operator: Operator, subjects: Sequence[Member], wish: Wish, *, on_record: bool = True) -> Stopped:
+def _stop(
+    operator: Operator, subjects: Sequence[Member], wish: Wish, there: Listing, *, on_record: bool = True
+) -> Stopped:
     """Stop these; a disk that is full by now costs the record of it, not the stop."""
     if on_record:
         with suppress(OSError):
-            return Deputy(operator, subjects).take_down()
-    return Deputy(operator, subjects, wish).take_down()
+            return Deputy(operator, subjects, there).take_down()
+    return Deputy(operator, subjects, there, wish).take_down()
 
 
-def _everything(operator: Operator) -> list[Member]:
+def _everything(operator: Operator, there: Listing) -> list[Member]:
     """Members, what else bears this project's stamp, and what may be left of earlier ones."""
-    strays = operator.remains() | operator.strays()
+    strays = operator.remains() | operator.strays(there)
     return [*operator.fleet.members, *(stray(name, session) for name, session in strays.items())]
 
 
@@ -176,8 +188,9 @@ def _some(operator: Operator, named: dict[str, str], io: Io, *, as_json: bool) -
         return desired.set(members, want=Want.DOWN)
 
     with operator.lease(members, "down", wish):
-        stopped = _stop(operator, operator.owned(subjects), wish)
-    _say_of_strangers(operator.foreign([s for s in fleet.members if s.name in members]), io)
+        there = operator.listing()
+        stopped = _stop(operator, operator.owned(subjects, there), wish, there)
+    _say_of_strangers(operator.foreign(subjects, there), io)
     operator.house.events.record(EventType.DESIRED_CHANGED, reason=f"down {' '.join(members)}")
     return _report(stopped, io, dog=dog, as_json=as_json)
 

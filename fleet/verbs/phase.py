@@ -166,12 +166,14 @@ def _follow(operator: Operator, loop: Loop, io: Io, *, ended: bool) -> None:
         io.note("the watchdog moves the running loop agents")
         return
     loops = [a.name for a in operator.fleet.agents if a.is_loop]
-    running = [m for m in operator.fleet.members if m.name in operator.live(loops)]
+    there = operator.listing()
+    live = operator.live(loops, there)
+    running = [m for m in operator.fleet.members if m.name in live]
     names = [m.name for m in running]
     called = [] if ended else names
 
     with operator.lease(names, "phase", lambda d: d.call(called)):
-        results = Deputy(operator, running).bring_up()
+        results = Deputy(operator, running, there).bring_up()
     if ended:
         ids = [p.id for p in loop.phases]
         write_marker(operator.world.disk, operator.house.log_dir, ids, operator.world.clock.wall())

@@ -40,11 +40,13 @@ def run(args: argparse.Namespace, io: Io) -> int:
     specs = up.chosen(fleet, args.names)
     operator = fleets.operator(fleet)
     operator.end_lost_clients()
-    up.refuse_crowd(operator, specs)
-    operator.make_room()
+    there = operator.listing()
+    up.refuse_crowd(operator, specs, there)
+    if operator.make_room():
+        there = operator.listing()
     fleets.keep(declared, text, io.clock.wall())
     names = [s.name for s in specs]
-    placeless = operator.without_phase(specs)  # what cannot be started is not stopped
+    placeless = operator.without_phase(specs, there)  # what cannot be started is not stopped
     free = [s for s in specs if s.name not in placeless]
     operator.thaw(names)
 
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         if args.fresh:
             for spec in free:
                 operator.house.store.remove_text(f"{spec.name}.id")
-        deputy = Deputy(operator, free)
+        deputy = Deputy(operator, free, there)
         results = up.with_owners(operator, deputy.bring_up()) | placeless
         say_survivors(deputy.survivors(), io)
     up.say_overrides(overrides, results, io)

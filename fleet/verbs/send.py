@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
     texts = _read(texts)
     operator.make_room()
     gone = [] if args.all else [n for n in texts if not desired.wants_up(n)]
-    live = operator.live(gone) if gone else {}
+    live = operator.live(gone, operator.listing()) if gone else {}
     down = {n: _down(n) for n in gone if n not in live}
     sent = {n: _sent(operator, n, text) for n, text in texts.items() if n not in down}
     waiting = {n: m for n, m in sent.items() if m.status is MessageState.QUEUED}

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fleet.core.agent.decide import AgentDecision
     from fleet.core.case import AgentSeen
     from fleet.core.model import Fleet, Member
+    from fleet.core.seen import Listing
     from fleet.supervisor.operator import Operator, Shortage
 
 GROUP = "run"
@@ -95,16 +96,20 @@ def run(args: argparse.Namespace, io: Io) -> int:
         fleets.require_ground(fleet, text)  # a loop that stands on nothing is not begun
     operator.end_lost_clients()
     _refuse(operator)
-    refuse_crowd(operator, specs)
-    left = {} if args.names else _left(operator, specs)
+    there = operator.listing()
+    refuse_crowd(operator, specs, there)
+    left = {} if args.names else _left(operator, specs, there)
     if args.dry_run:
-        return _dry_run(operator, specs, left, io, as_json=args.json)
-    operator.make_room()
+        return _dry_run(operator, specs, there, left, io, as_json=args.json)
+    another = operator.make_room()
     fleets.keep(declared, text, io.clock.wall())
-    homeless = _clone(fleet, [s for s in specs if s.name not in left], io)
-    results = _start(operator, specs, homeless, left, bare=not args.names)
+    away = [s for s in specs if s.name not in left and s.clone and not os.path.lexists(s.dir)]
+    homeless = _clone(fleet, away, io)
+    if another or away:  # another server, or minutes later
+        there = operator.listing()
+    results = _start(operator, specs, there, homeless, left, bare=not args.names)
     say_overrides(overrides, results, io)
-    _say_strays(operator, io)
+    _say_strays(operator, there, io)
     say_conversations(fleet, specs, results, io)
     _say_pointers(operator, specs, results, io)
     why = ""
@@ -151,9 +156,9 @@ def _refuse(operator: Operator) -> None:
     refuse_earlier(operator)
 
 
-def refuse_crowd(operator: Operator, specs: Sequence[Member]) -> None:
+def refuse_crowd(operator: Operator, specs: Sequence[Member], there: Listing) -> None:
     """A tmux server without open files to spare answers no verb any more, not even `down`."""
-    short = operator.shortage(specs)
+    short = operator.shortage(specs, there)
     if short is None:
         return
     raise Fail(f"{crowd(short)}; nothing was started", hint=widening(short, users=operator.server.is_users))
@@ -186,9 +191,9 @@ def refuse_earlier(operator: Operator) -> None:
         )
 
 
-def _left(operator: Operator, specs: Sequence[Member]) -> dict[str, Spared]:
+def _left(operator: Operator, specs: Sequence[Member], there: Listing) -> dict[str, Spared]:
     """What a bare `up` does not start, by name."""
-    wall, panes = operator.world.clock.wall(), operator.panes()
+    wall, panes = operator.world.clock.wall(), operator.panes(there)
     entries = operator.house.desired.load().entries
     agents = [s for s in operator.fleet.agents if s.enabled]
     memories = {s.name: operator.records.agent(s.name, s.session) for s in (*agents, *specs)}
@@ -223,9 +228,15 @@ def _left(operator: Operator, specs: Sequence[Member]) -> dict[str, Spared]:
 
 
 def _dry_run(
-    operator: Operator, specs: Sequence[Member], left: Mapping[str, Spared], io: Io, *, as_json: bool
+    operator: Operator,
+    specs: Sequence[Member],
+    there: Listing,
+    left: Mapping[str, Spared],
+    io: Io,
+    *,
+    as_json: bool,
 ) -> int:
-    panes = operator.panes()
+    panes = operator.panes(there)
     rows = []
     for spec in specs:
         pane = panes.get(spec.session)
@@ -249,8 +260,6 @@ def _clone(fleet: Fleet, specs: Sequence[Member], io: Io) -> dict[str, str]:
     """Agents that live in a clone get it before they start; name to why one did not."""
     failed, said = {}, set()
     for spec in specs:
-        if not spec.clone or os.path.lexists(spec.dir):
-            continue
         io.note(f"{spec.name}: cloning {spec.clone} into {spec.dir}")
         try:
             shared = make_clone(spec.clone, spec.dir, f"{fleet.log_dir}/repos")
@@ -266,6 +275,7 @@ def _clone(fleet: Fleet, specs: Sequence[Member], io: Io) -> dict[str, str]:
 def _start(
     operator: Operator,
     specs: Sequence[Member],
+    there: Listing,
     homeless: dict[str, str],
     left: Collection[str],
     *,
@@ -274,9 +284,9 @@ def _start(
     """Start; an agent without a clone gets a desired state too, so that the watchdog tries again."""
     names = [s.name for s in specs]
     meant = [s for s in specs if s.name not in homeless and s.name not in left]
-    running = operator.live([s.name for s in meant])
+    running = operator.live([s.name for s in meant], there)
     absent = [s for s in meant if s.name not in running]
-    placeless = operator.without_phase(absent, bare=bare)
+    placeless = operator.without_phase(absent, there, bare=bare)
     called = [s for s in absent if s.name not in placeless]
 
     def wish(desired: Desired) -> Desired:
@@ -287,7 +297,7 @@ def _start(
     if not bare:
         operator.thaw(names)
     with operator.lease(names, "up", wish):
-        results = with_owners(operator, Deputy(operator, called).bring_up())
+        results = with_owners(operator, Deputy(operator, called, there).bring_up())
     results |= dict.fromkeys(running, Result(Outcome.EXISTS))
     return results | placeless | {n: Result(Outcome.REFUSED, why) for n, why in homeless.items()}
 
@@ -295,7 +305,8 @@ def _start(
 def with_owners(operator: Operator, results: Mapping[str, Result]) -> dict[str, Result]:
     """The results, with the owner of each session whose name something else has taken."""
     refused = {n for n, done in results.items() if done.outcome is Outcome.REFUSED}
-    owners = operator.foreign([s for s in operator.fleet.members if s.name in refused]) if refused else {}
+    specs = [s for s in operator.fleet.members if s.name in refused]
+    owners = operator.foreign(specs, operator.listing()) if specs else {}
     said = {
         n: Result(Outcome.REFUSED, f"a session of this name is not ours: {owner}; it is left alone")
         for n, owner in owners.items()
@@ -318,9 +329,9 @@ def _say_pointers(operator: Operator, specs: Sequence[Member], results: dict[str
                 io.warn(f"{spec.name}: its kickoff has {size // 1000} kB: its prompt is to read {path}")
 
 
-def _say_strays(operator: Operator, io: Io) -> None:
+def _say_strays(operator: Operator, there: Listing, io: Io) -> None:
     """Warn of sessions that the file no longer names; they run on, perhaps beside their successors."""
-    for name, session in operator.strays().items():
+    for name, session in operator.strays(there).items():
         said = f"{name}: session {session} is ours, but agents.toml does not name it"
         io.warn(f"{said}: `agents.py down {name}` stops it")
 

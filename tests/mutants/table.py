@@ -701,7 +701,7 @@ MUTANTS = (
     Mutant(
         "takes a session away from living processes",
         "fleet/core/agent/stopping.py",
-        "    if left == 0 and (pane is None or pane.dead):\n",
+        "    if left == 0 and (pane is None or pane.dead or stop.stage is not StopStage.BEGUN):\n",
         "    if pane is None or pane.dead:\n",
         f"{RULES}::test_stopping",
     ),

@@ -13,18 +13,17 @@ from fleet.host.pane_logs import SOFT_CAP, LogKeeper, begin, rotate
 from fleet.host.tmux import language, pane_rows
 from fleet.host.tmux.dialects import PROVED, Complaint, complaint_of, is_taken, parse_version, standing
 from fleet.host.tmux.language import Refused
-from fleet.host.tmux.speaker import Batch
+from fleet.host.tmux.speaker import Batch, Said
 from fleet.ports import Unavailable
 from fleet.supervisor import eye
 
 SERVER = ServerId(100, 1700000000)
 REF = PaneRef(SERVER, "a-one", "%3", 42, "r1")
 ROW = "cafe|r1|%3|42|42|0|||1700000001|1700000002|7|5|6|0|1|a-one"
-WHO = "100|1700000000\n"
 
 
 def parse(rows, clients="", reader=None):
-    return (reader or pane_rows.Rows("cafe")).read(WHO, "\n".join(rows), clients)
+    return (reader or pane_rows.Rows("cafe")).read(SERVER, "\n".join(rows), clients)
 
 
 def test_a_row_of_ours_becomes_a_pane_and_every_other_name_is_foreign():
@@ -87,7 +86,7 @@ def test_a_row_that_says_what_it_said_is_the_same_pane_until_the_server_is_anoth
     assert parse([ROW], reader=reader).panes[0] is first
     changed = parse([ROW.replace("|7|5|6|", "|8|5|6|")], reader=reader).panes[0]
     assert (changed.history, changed.ref) == (8, first.ref)
-    other = reader.read("101|1700000000\n", ROW, "").panes[0]
+    other = reader.read(ServerId(101, 1700000000), ROW, "").panes[0]
     assert other.ref.server == ServerId(101, 1700000000)
 
 
@@ -250,11 +249,12 @@ def test_only_the_very_name_is_taken():
 
 def test_an_answer_without_its_last_marker_is_no_answer():
     batch = Batch(["one", "two"])
-    nonce = batch.last.split()[0]
-    whole = f"text\n{nonce} 0\nmore\n\nlines\n\n{nonce} 1\n{batch.last}"
-    assert batch.read(whole) == ("text", "more\n\nlines\n")
-    assert batch.read(whole[whole.index("more") :]) == (None, "more\n\nlines\n")
-    assert batch.read(f"{nonce} 0\n{batch.last}") == ("", None)
+    nonce = batch.program.split("'")[1].split()[0]
+    last = f"{nonce} end 100|1700000000\n"
+    whole = f"text\n{nonce} 0\nmore\n\nlines\n\n{nonce} 1\n{last}"
+    assert batch.read(whole, "no space") == Said(("text", "more\n\nlines\n"), SERVER, "no space")
+    assert batch.read(whole[whole.index("more") :]) == Said((None, "more\n\nlines\n"), SERVER)
+    assert batch.read(f"{nonce} 0\n{last}") == Said(("", None), SERVER)
     for cut in range(len(whole)):
         assert batch.read(whole[:cut]) is None
 

@@ -48,7 +48,7 @@ def _step(case: Case, stop: Stopping) -> Verdict:
     now, pane, left = case.now, case.seen.pane, case.seen.survivors
     if left is None and stop.stage is not StopStage.BEGUN:
         return _hold(case, stop, f"stopping: {stop.cause}; processes not counted yet")
-    if left == 0 and (pane is None or pane.dead):
+    if left == 0 and (pane is None or pane.dead or stop.stage is not StopStage.BEGUN):
         return _emptied(case, stop)
     waited = now.since(stop.at)
     match stop.stage:

@@ -179,9 +179,9 @@ class TmuxServer(Speaker):
         except OSError as error:
             raise Unavailable(f"tmux could not be run: {error.strerror}; trying again") from None
         complaint = done.stderr.decode("utf-8", "replace").strip()
-        texts = batch.read(done.stdout.decode("utf-8", "replace"))
-        if texts is not None:
-            return Said(texts, complaint)
+        said = batch.read(done.stdout.decode("utf-8", "replace"), complaint)
+        if said is not None:
+            return said
         kind = complaint_of(complaint)
         if kind is Complaint.NO_SERVER:
             raise NoServer(f"no tmux server listens there: {complaint}")

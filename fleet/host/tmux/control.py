@@ -121,17 +121,14 @@ class ControlTmux(Speaker):
         self.drain()
         if not self._connect():
             return self._server.ask(lines)
-        texts: list[str | None] = []
-        complaints: list[str] = []
+        rounds = [lines[at : at + IN_FLIGHT] for at in range(0, len(lines), IN_FLIGHT)]
         try:
-            for at in range(0, len(lines), IN_FLIGHT):
-                said = self._converse(lines[at : at + IN_FLIGHT])
-                texts += said.texts
-                complaints += [said.complaint] if said.complaint else []
+            answers = [self._converse(some) for some in rounds or [()]]
         except _Broken:
             self._drop()
             raise
-        return Said(tuple(texts), "\n".join(complaints))
+        texts = tuple(text for said in answers for text in said.texts)
+        return Said(texts, answers[-1].server, "\n".join(a.complaint for a in answers if a.complaint))
 
     def _connect(self) -> bool:
         if self._client is not None:
@@ -177,7 +174,7 @@ class ControlTmux(Speaker):
         self._reader.begin()
         patience = self._server.patience(lines)
         deadline = self._clock.mono() + patience
-        while self._reader.answered[-1:] != [batch.last]:
+        while not any(map(batch.is_last, self._reader.answered[-1:])):
             left = deadline - self._clock.mono()
             if left <= 0:
                 raise _Late(f"no whole answer within {patience:g} s")
@@ -187,8 +184,9 @@ class ControlTmux(Speaker):
                 unsent = unsent[self._send(unsent[:_CHUNK]) :]
             if ready & ~select.POLLOUT:
                 self._receive()
-        texts = batch.read("".join(self._reader.answered))
-        return Said(texts or (None,) * len(lines), "".join(self._reader.complaints).strip())
+        said = batch.read("".join(self._reader.answered), "".join(self._reader.complaints).strip())
+        assert said is not None, "its last marker was read"
+        return said
 
     def _ready(self, wanted: int, seconds: float) -> int:
         """Which of reading and writing would not block; POLLIN also when the client is gone."""

@@ -59,13 +59,12 @@ class Rows:
         self._server: ServerId | None = None
         self._known: dict[str, tuple[PaneView | None, str]] = {}  # the rows of the last list
 
-    def read(self, server: str, panes: str, clients: str) -> Listing:
-        """The three answers of one batch as a Listing."""
-        identity = server_id(server)
-        known = self._known if identity == self._server else {}
+    def read(self, server: ServerId, panes: str, clients: str) -> Listing:
+        """The two answers of one batch as a Listing."""
+        known = self._known if server == self._server else {}
         rows = panes.split("\n") if panes else []  # a name may hold other line breaks
-        now = {row: known.get(row) or _view(row, identity, self._project) for row in rows}
-        self._server, self._known = identity, now
+        now = {row: known.get(row) or _view(row, server, self._project) for row in rows}
+        self._server, self._known = server, now
         views: dict[str, PaneView] = {}
         for view, session in now.values():
             if view is not None:
@@ -75,7 +74,7 @@ class Rows:
                 views[session] = replace(views[session], typed_at=at)
         strangers = dict.fromkeys(session for _, session in now.values() if session not in views)
         strangers.pop(anchor(self._project), None)
-        return Listing(identity, tuple(views.values()), tuple(strangers))
+        return Listing(server, tuple(views.values()), tuple(strangers))
 
 
 def _view(row: str, server: ServerId, project: str) -> tuple[PaneView | None, str]:

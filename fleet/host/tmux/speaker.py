@@ -1,8 +1,9 @@
 """The verbs of the Tmux port over any way of asking.
 
-A batch is some lines, each ending with a marker that is printed only when the line succeeded, and one more
-marker for the whole: an answer without its last marker is partial, and a partial answer is no answer. How a
-batch travels is `ask`: by a short-lived process in client.py, by a long-lived client in control.py.
+A batch is some lines, each ending with a marker that is printed only when the line succeeded. One more marker
+ends the whole, and names the server that answered. An answer without its last marker is partial, and a
+partial answer is no answer. How a batch travels is `ask`: by a short-lived process in client.py, by a
+long-lived client in control.py.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fleet.core.seen import Listing, PaneRef
+from fleet.core.seen import Listing, PaneRef, ServerId
 from fleet.host.tmux import language, pane_rows
 from fleet.host.tmux.dialects import SINCE_VIS
 from fleet.ports import Inherited, Unavailable
 
-_WHO = f"display-message -p '{pane_rows.SERVER_FORMAT}'"
 _LIST = (
-    _WHO,
     f"list-panes -a -F '{pane_rows.PANE_FORMAT}'",
     f"list-clients -F '{pane_rows.CLIENT_FORMAT}'",
 )
@@ -41,9 +40,10 @@ class Lost(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The answer to a batch: each line's output, None where the line failed, and what tmux complained of."""
+    """The answer to a batch: each line's output (None: the line failed), whose it is, its complaints."""
 
     texts: tuple[str | None, ...]
+    server: ServerId
     complaint: str = ""
 
 
@@ -54,20 +54,24 @@ class Batch:
         self._nonce = nonce()
         self._count = len(lines)
         marked = [f"{line} ; display-message -p '{self._nonce} {i}'" for i, line in enumerate(lines)]
-        self.program = "\n".join([*marked, f"display-message -p '{self._nonce} end'", ""])
-        self.last = f"{self._nonce} end\n"
+        last = f"display-message -p '{self._nonce} end {pane_rows.SERVER_FORMAT}'"
+        self.program = "\n".join([*marked, last, ""])
 
-    def read(self, output: str) -> tuple[str | None, ...] | None:
-        """Each line's text; None for the whole when the last marker is missing."""
+    def is_last(self, text: str) -> bool:
+        """Is this the whole last marker?"""
+        return text.startswith(f"{self._nonce} end ") and text.endswith("\n")
+
+    def read(self, output: str, complaint: str = "") -> Said | None:
+        """The answer; None when its last marker is missing."""
         text, *marked = output.split(self._nonce)
-        if not marked or marked[-1] != " end\n":
+        if not marked or not self.is_last(self._nonce + marked[-1]):
             return None
         texts: list[str | None] = [None] * self._count
         for piece in marked[:-1]:
             number, _, following = piece.partition("\n")
             texts[int(number)] = text.removesuffix("\n")
             text = following
-        return tuple(texts)
+        return Said(tuple(texts), pane_rows.server_id(marked[-1].removeprefix(" end ")), complaint)
 
 
 class Speaker(ABC):
@@ -94,30 +98,27 @@ class Speaker(ABC):
         """Every pane of the server in one answer; server None only when tmux denies there is one."""
         try:
             said = self.look(_LIST)
-            server, panes, clients = said.texts
-            if server is not None and panes is None and self._is_empty():
-                return Listing(pane_rows.server_id(server))
+            panes, clients = said.texts
+            if panes is None and self._is_empty():
+                return Listing(said.server)
         except NoServer:
             return Listing(None)
-        if server is None or panes is None or clients is None:
+        if panes is None or clients is None:
             raise Unavailable(f"tmux did not list its panes: {said.complaint}; trying again")
-        return self._rows.read(server, panes, clients)
+        return self._rows.read(said.server, panes, clients)
 
     def capture(self, refs: Sequence[PaneRef], *, back: int = 0) -> dict[str, str]:
         if not refs:
             return {}
         try:
-            said = self.look([_WHO, *(language.capture(ref.pane, back) for ref in refs)])
+            said = self.look([language.capture(ref.pane, back) for ref in refs])
         except NoServer:
             return {}
-        if said.texts[0] is None:
-            raise Unavailable("tmux did not say which server it is; trying again")
-        server = pane_rows.server_id(said.texts[0])
-        screens = zip(refs, said.texts[1:], strict=True)
+        screens = zip(refs, said.texts, strict=True)
         return {
             ref.session: "\n".join(row.rstrip() for row in text.split("\n"))
             for ref, text in screens
-            if text is not None and ref.server == server
+            if text is not None and ref.server == said.server
         }
 
     def screen(self, session: str) -> str:
