@@ -179,6 +179,10 @@ def stop(stage=ASKED, ago=1.0, clear=0, planned=True):
         pytest.param(
             stop(ASKED, 1, clear=1), seen(survivors=0, pane=dead()), Remove, "session away", id="then-remove"
         ),
+        pytest.param(
+            stop(ASKED, 1, clear=1), seen(survivors=0), Remove, "session away", id="before-tmux-hears-of-it"
+        ),
+        pytest.param(stop(BEGUN, 0), seen(survivors=0), Signal, "stopping", id="ask-what-was-not-counted"),
         pytest.param(stop(REMOVED, 1, clear=1), seen(survivors=0, pane=None), None, "stopped", id="done"),
     ],
 )
