@@ -6,8 +6,9 @@ also outlive what they said. So an accusation (a limit, a broken conversation, a
 questions before any rule sees it:
 
   Who said it?       Where a structured source tells how turns end, and says that the model itself ended this
-                     one, the words are the agent's own. While that source says that the turn still goes on,
-                     the words wait for it a moment.
+                     one, the words are the agent's own, and stay so while they stand there. While that source
+                     says that the turn still goes on, the words wait for it: 15 s from when they came, and
+                     from its newest report, because a screen may be drawn late.
   Is it over?        Words that had their consequence are remembered with what stands right above them. They
                      count no more while they stand there. The same words in another place are said anew, and
                      so are those that came below a text of ours after we typed it.
@@ -31,6 +32,7 @@ ACCUSING = frozenset(
 # A screen in one of these states shows what it shows: what is not on it is gone.
 PLAIN = frozenset({ScreenState.IDLE, ScreenState.WORKING, ScreenState.RETRYING})
 PATIENCE_S = 15.0  # how long a turn's end may be on the screen before its source reports it
+LATE_S = 2.0  # how long words may be on the screen before a look finds them
 KEPT = 4  # words that were dealt with and may still stand on one screen
 OWN, DEALT, EARLY = "own-words", "dealt-with", "turn-not-over"  # what a reading's pattern is called then
 
@@ -45,6 +47,8 @@ def weigh(case: Case) -> Case:
     if reading.state in ACCUSING:
         memory = _note(memory, reading, case)
         believed = _judged(reading, memory, case)
+        if _is_own(reading, case) and _heard_since(memory.words, case, LATE_S):
+            memory = dealt_with(memory)  # also when the next turn has begun and the screen is not drawn anew
     else:
         memory = _forget(memory, reading)
     auth = _refusal(seen, memory, believed)
@@ -107,15 +111,26 @@ def _note(memory: AgentMemory, reading: Reading, case: Case) -> AgentMemory:
     return replace(memory, words=words, dealt=dealt)
 
 
+def _is_own(reading: Reading, case: Case) -> bool:
+    return reading.spoken and case.seen.answered
+
+
+def _heard_since(words: Words | None, case: Case, late: float) -> bool:
+    """Is the newest report of a turn as young as the words, or at most so much older?"""
+    return words is not None and case.now.since_wall(case.seen.heard_at) <= case.now.since(words.since) + late
+
+
 def _judged(reading: Reading, memory: AgentMemory, case: Case) -> Reading:
     words = memory.words
     assert words is not None
-    if reading.spoken and case.seen.answered:
+    if _is_own(reading, case):
         return _harmless(reading, OWN, ScreenState.IDLE)
     if _is_dealt(memory, words):
         return _harmless(reading, DEALT, ScreenState.IDLE)
-    early = bool(case.seen.working) and not case.seen.asked
-    if reading.spoken and early and case.now.since(words.since) < PATIENCE_S:
+    works = bool(case.seen.working) and not case.seen.asked
+    heard = case.now.since_wall(case.seen.heard_at)  # below zero: the clock was set back since
+    waited = min(case.now.since(words.since), heard) if heard >= 0 else case.now.since(words.since)
+    if reading.spoken and works and waited < PATIENCE_S:
         return _harmless(reading, EARLY, ScreenState.WORKING)
     return reading if reading.until == words.until else replace(reading, until=words.until)
 

@@ -10,7 +10,7 @@ from fleet.backends.screen_reader import read
 from fleet.core.agent.decide import judge
 from fleet.core.agent.limits import HORIZON_S, SETTLE_S, UNWATCHED, WATCHED, Stage, Why, stage_of, transition
 from fleet.core.case import Moment
-from fleet.core.evidence import DEALT, EARLY, OWN, dealt_with, weigh
+from fleet.core.evidence import DEALT, EARLY, OWN, PATIENCE_S, dealt_with, weigh
 from fleet.core.heard import Heard, fold
 from fleet.core.memory import AgentMemory
 from fleet.core.model import Backend
@@ -204,6 +204,30 @@ def test_words_wait_a_moment_for_the_source_that_says_the_turn_goes_on():
     assert (early.seen.reading.state, early.seen.reading.pattern) == ("working", EARLY)
     later = replace(early, now=replace(NOW, steady=NOW.steady + 60), seen=seen(reading=SPOKEN, working=True))
     assert weigh(later).seen.reading.state == "limited"
+
+
+@pytest.mark.parametrize(
+    ("heard", "state", "pattern"),
+    [
+        pytest.param(60.0, "working", EARLY, id="the next turn has just begun, and the screen is late"),
+        pytest.param(60.0 - PATIENCE_S, "limited", "", id="the turn has gone on for long"),
+        pytest.param(3600.0, "limited", "", id="the clock was set back"),
+    ],
+)
+def test_old_words_wait_for_the_turn_that_a_source_has_just_seen_begin(heard, state, pattern):
+    stood = weighed(reading=SPOKEN).memory
+    look = seen(reading=SPOKEN, working=True, heard_at=NOW.after_wall(heard))
+    begun = weigh(case(stood, seen=look, now=after(60.0)))
+    assert (begun.seen.reading.state, begun.seen.reading.pattern) == (state, pattern)
+
+
+@pytest.mark.parametrize(("ended", "own"), [(0.0, True), (-1.0, True), (-60.0, False)])
+def test_words_that_were_the_models_own_stay_so_when_the_next_turn_begins(ended, own):
+    """Unless the report is of an earlier turn: then the report of this one is awaited."""
+    said = weighed(reading=SPOKEN, answered=True, heard_at=NOW.after_wall(ended))
+    assert said.seen.reading.pattern == OWN
+    interrupted = weigh(case(said.memory, seen=seen(reading=SPOKEN, working=False), now=after(60.0)))
+    assert interrupted.seen.reading.state == ("idle" if own else "limited")
 
 
 @pytest.mark.parametrize(
