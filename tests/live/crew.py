@@ -41,6 +41,7 @@ resume = true
 prompt = {prompt}
 env_pass = ["LOOP_KEY"]
 """
+WAITS = {"up": 90.0, "send": 120.0}  # seconds, on a quiet machine
 
 
 class Crew:
@@ -71,10 +72,12 @@ class Crew:
         self.server.__exit__()
 
     def verb(self, *words: str, check: bool = True, timeout: float = 180, **env: str) -> str:
-        """Run a verb; its output, or an error that shows it."""
+        """Run a verb; its output, or an error that shows it. `up` and `send` wait as long as a test would."""
+        if words[0] in WAITS and "--timeout" not in words:
+            words = (*words, "--timeout", f"{patience(WAITS[words[0]]):.0f}")
         done = subprocess.run(
-            [sys.executable, str(ENGINE), *words],
-            cwd=self.root, env=self.env | env, capture_output=True, text=True, timeout=timeout, check=False,
+            [sys.executable, str(ENGINE), *words], cwd=self.root, env=self.env | env,
+            capture_output=True, text=True, timeout=patience(timeout), check=False,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout

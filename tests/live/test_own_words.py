@@ -53,4 +53,4 @@ def test_what_an_agent_says_does_it_no_harm_and_a_true_limit_still_limits(tmp_pa
         one.until(lambda: one.detail() == "LIMITED", "limited")
         one.log_beats(8)
         assert len(one.events("agent.started")) == 1
-        assert not one.events("agent.resumed")
+        assert [event["reason"] for event in one.events("agent.resumed")] == []

@@ -26,6 +26,7 @@ from crew import ENGINE, Crew
 from drill import WAYS
 from rig import installed
 
+from tests.deadlines import patience
 from tests.texts import texts
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -53,12 +54,13 @@ def crew(tmp_path):
         one.__exit__()
 
 
-def send(one: Crew, text: str, timeout: int = 60) -> tuple[bool, str]:
+def send(one: Crew, text: str, timeout: float = 0.0) -> tuple[bool, str]:
     """Through the real verb, by standard input: an argument cannot hold every text."""
+    timeout = timeout or patience(60)
     done = subprocess.run(
         [sys.executable, str(ENGINE), "send", "a", "-", "--json", "--timeout", str(timeout)],
         cwd=one.root, env=one.env, input=text.encode("utf-8", "surrogatepass"), capture_output=True,
-        timeout=timeout + 60, check=False,
+        timeout=timeout + patience(60), check=False,
     )  # fmt: skip
     said = done.stdout.decode() + done.stderr.decode()
     assert "Traceback" not in said, said
