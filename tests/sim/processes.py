@@ -197,14 +197,26 @@ class SimProcesses:
         return tuple(self._table.view(p) for p in self._table.below(pid))
 
     def members(self, pid: int, run: str) -> tuple[Proc, ...]:
-        """Session leader, its session, descendants, and whoever carries the run id."""
+        """Session leader, its session, descendants, and whoever carries the run id.
+
+        As on a real host: a leader of another run has got the number of one that is gone.
+        """
         self._before("processes.members")
-        found = {p.pid: p for p in self._table.below(pid)}
+        known = self._leads(pid, run)
+        found = {p.pid: p for p in self._table.below(pid)} if known else {}
         for proc in self._table.by_pid.values():
-            if (pid and proc.sid == pid) or (run and proc.run == run):
+            if (known and proc.sid == pid) or (run and proc.run == run):
                 for one in self._table.below(proc.pid):
                     found[one.pid] = one
         return tuple(self._table.view(p) for p in found.values())
+
+    def _leads(self, pid: int, run: str) -> bool:
+        """Does the process of that number lead this run? One without a run may be about to carry it."""
+        leader = self._table.by_pid.get(pid)
+        if leader is None or (leader.run and run):
+            return leader is not None and leader.run == run
+        parent = self._table.by_pid.get(leader.ppid)
+        return not run or (parent is not None and parent.name.startswith("tmux"))
 
     def sweep(self, targets: Iterable[Target]) -> dict[Target, tuple[Proc, ...]]:
         """The members of many runs."""

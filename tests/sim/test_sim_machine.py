@@ -68,13 +68,17 @@ def test_pids_are_used_again_and_a_signal_never_reaches_the_wrong_one():
     table = ProcessTable(clock, Random(1), pid_max=205)
     port = SimProcesses(table, lambda _site: None, lambda _proc, _signum: None)
     first = table.spawn("first")
+    first.run = "r1"
     view = port.tree(first.pid)[0]
+    assert port.members(first.pid, "r1") == (view,)
     table.end(first, code=0)
     clock.advance_to(10.0)
     while (again := table.spawn("later")).pid != first.pid:
         table.end(again, code=0)
     assert port.signal([view], signal.SIGKILL) == ()
     assert again.alive
+    again.run = "r2"
+    assert port.members(first.pid, "r1") == ()
 
 
 def test_children_that_shrug_off_a_hang_up_outlive_the_terminal():
