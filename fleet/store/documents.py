@@ -45,10 +45,11 @@ class _Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the disk shows as far as we know: `text` is the data as JSON."""
+    """What the disk shows as far as we know: `text` is the data as JSON, `raw` the whole document."""
 
     gen: int
     text: str
+    raw: bytes
 
 
 def _dump(value: object) -> str:
@@ -100,9 +101,7 @@ class Store:
         for candidate in (path, f"{path}.prev"):
             found = self._read_document(name, candidate)
             if found is not None:
-                gen, data = found
-                self._held[name] = _Held(gen, _dump(data))
-                return data
+                return found
         self._held.pop(name, None)
         return None
 
@@ -124,8 +123,9 @@ class Store:
         elif sync:
             # Whichever of the two names a loss of power takes back, one of them is a whole document.
             self._disk.rename(path, f"{path}.prev", sync=False)
-        self._disk.write(path, _encode(name, VERSION, gen, text), sync=sync)
-        self._held[name] = _Held(gen, text)
+        raw = _encode(name, VERSION, gen, text)
+        self._disk.write(path, raw, sync=sync)
+        self._held[name] = _Held(gen, text, raw)
 
     def tidy(self) -> None:
         """Clear away what crashes left: old temporary files, and quarantined ones beyond a few."""
@@ -184,10 +184,14 @@ class Store:
             raise ValueError(f"{name!r} cannot name a state file")
         return f"{self._dir}/{name}"
 
-    def _read_document(self, name: str, path: str) -> tuple[int, Document] | None:
-        """Generation and data of one file; None when it is not there or had to be set aside."""
+    def _read_document(self, name: str, path: str) -> Document | None:
+        """The data of one file, held from now on; None when it is not there or had to be set aside."""
+        held = self._held.get(name)
         try:
             raw = self._disk.read(path, TEXT_CAP)
+            if held is not None and held.raw == raw:  # byte by byte what was found whole before
+                unchanged: Document = json.loads(held.text)
+                return unchanged
             version, gen, data = _decode(name, raw)
         except FileNotFoundError:
             return None
@@ -206,7 +210,8 @@ class Store:
             )
         for step in range(version, VERSION):
             data = MIGRATIONS[step](data)
-        return gen, data
+        self._held[name] = _Held(gen, _dump(data), raw)
+        return data
 
     def _set_aside(self, path: str, why: str) -> None:
         if not self._repair:

@@ -18,7 +18,7 @@ from fleet.core.desired import Desire, Want
 from fleet.core.heard import Heard
 from fleet.core.memory import AgentMemory, Limit
 from fleet.core.model import Backend, Fleet, Member
-from fleet.core.seen import PaneView, Proc, Reading, ScreenState
+from fleet.core.seen import PaneView, Posted, Proc, Reading, ScreenState
 from fleet.core.words import MessageState
 from fleet.ports import Unavailable
 from fleet.supervisor.hear import NOTHING
@@ -242,7 +242,16 @@ class Eye:
         if heard != self.heard:
             self.heard, self.spoke = heard, now.steady
 
-    def with_reports(self, found: AgentSeen, limit: Limit | None, now: Moment) -> AgentSeen:
+    def with_reports(
+        self,
+        found: AgentSeen,
+        now: Moment,
+        *,
+        limit: Limit | None = None,
+        conversation: str = "",
+        mailbox: bool = False,
+        posted: tuple[tuple[str, Posted], ...] = (),
+    ) -> AgentSeen:
         """The look, with what the structured sources say.
 
         An old "working" does not outweigh an idle prompt. One that is dated in the future was said before the
@@ -265,6 +274,9 @@ class Eye:
             prompts=heard.prompts,
             transcript=self.spoke,
             auth_failed=found.auth_failed or heard.auth,
+            conversation=conversation,
+            mailbox=mailbox,
+            posted=posted,
         )
 
 

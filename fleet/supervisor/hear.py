@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fleet.backends.sources import Facts, Heading, Reach, Source, adapters, mailbox, reports, wanted
 from fleet.core.heard import Heard, fold
@@ -41,7 +41,7 @@ class _Ear:
     """What we keep of one run between looks."""
 
     run: str
-    processes: tuple[tuple[int, int], ...] = ()
+    facts: Facts
     conversation: str = ""
     offsets: dict[str, int] = field(default_factory=dict)
     found: str = ""  # the file that a search ended at
@@ -72,17 +72,10 @@ class Ears:
         if run is None or not reports(backend):
             return NOTHING
         ear = self._ear_of(agent, backend, run)
-        if tree:
-            ear.processes = tuple((p.pid, p.start) for p in tree)
-        facts = Facts(
-            dir=os.path.realpath(agent.dir),
-            started=run.started,
-            conversation=ear.conversation,
-            signals_dir=self._house.path(f"signals/{agent.session}"),
-            processes=ear.processes,
-            env={**self._world.host.environ, **dict(backend.env), **dict(agent.env)},
-            server=run.server,
-        )
+        facts, conversation = ear.facts, ear.conversation
+        processes = tuple((p.pid, p.start) for p in tree) if tree else facts.processes
+        if (facts.conversation, facts.processes) != (conversation, processes):
+            facts = ear.facts = replace(facts, conversation=conversation, processes=processes)
         new: list[Report] = []
         for source in wanted(backend, facts):
             new += self._listen(agent, ear, backend, facts, source)
@@ -100,7 +93,15 @@ class Ears:
         if ear is not None and ear.server and self._pages is not None:
             self._pages.forget(ear.server)
         self.learned.pop(agent.name, None)
-        ear = self._ears[agent.session] = _Ear(run.id, conversation=run.conversation, server=run.server)
+        facts = Facts(
+            dir=os.path.realpath(agent.dir),
+            started=run.started,
+            conversation=run.conversation,
+            signals_dir=self._house.path(f"signals/{agent.session}"),
+            env={**self._world.host.environ, **dict(backend.env), **dict(agent.env)},
+            server=run.server,
+        )
+        ear = self._ears[agent.session] = _Ear(run.id, facts, run.conversation, server=run.server)
         ear.key = server_key(self._world, self._house, agent.session, run, backend)
         return ear
 

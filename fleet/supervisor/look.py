@@ -287,13 +287,14 @@ class Senses:
         """The look, with what its sources say and what became of the messages that its server was given."""
         name, session, mail = given.spec.name, given.spec.session, self._mail
         posted = mail.outcomes(m.id for m in given.memory.outbox if m.posted) if mail is not None else ()
-        found = replace(
+        return eye.with_reports(
             found,
+            now,
+            limit=ears.new_limit(session),
             conversation=ears.learned.get(name, ""),
             mailbox=ears.has_mailbox(session),
             posted=posted,
         )
-        return eye.with_reports(found, ears.new_limit(session), now)
 
     def _watch_preamble(self, fleet: Fleet, spec: Member, eye: Eye, run: str, now: Moment) -> None:
         """Its own last line says that it has ended, and in which run."""

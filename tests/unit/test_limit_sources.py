@@ -158,5 +158,5 @@ def test_the_transcript_and_the_rollout_have_the_number():
 )
 def test_how_long_a_source_is_believed_that_says_working(state, age, working):
     heard = Heard(working=True, at=NOW.wall - age, source=Witness.TRANSCRIPT)
-    look = Eye(reading=reading(state), heard=heard).with_reports(seen(), None, NOW)
+    look = Eye(reading=reading(state), heard=heard).with_reports(seen(), NOW)
     assert look.working is working

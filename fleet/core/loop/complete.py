@@ -23,11 +23,11 @@ STOP_PATIENCE_S = 60.0
 
 def complete(case: LoopCase) -> LoopPart:
     """Finish, and then stay finished: a later look finds nothing to do."""
-    total, memory = len(case.loop.phases), replace(case.memory, told=())
+    total, memory = len(case.loop.phases), case.memory.having(told=())
     said = LoopPart(memory, effects=cancelled(case), state=f"complete: {total} of {plural(total, 'phase')}")
     if not case.seen.marker:
         return said.then(case, _end)
-    said = replace(said, memory=replace(memory, ending=UNNAMED))
+    said = replace(said, memory=memory.having(ending=UNNAMED))
     wish = case.loop.on_complete
     return said.then(case, lambda c: _task(c, wish)) if wish is not None else said
 
@@ -36,7 +36,7 @@ def _end(case: LoopCase) -> LoopPart:
     """Write the marker, once the loops have stopped."""
     memory, seen, now = case.memory, case.seen, case.now.wall
     since = memory.ending if 0 < memory.ending <= now else now
-    memory = replace(memory, ending=since)
+    memory = memory.having(ending=since)
     if seen.alive and now - since < STOP_PATIENCE_S:
         waits = f"complete: waiting for {', '.join(seen.alive)} to stop"
         return LoopPart(memory, wakes=(later(since, STOP_PATIENCE_S),), state=waits)
@@ -55,7 +55,7 @@ def _task(case: LoopCase, wish: OnComplete) -> LoopPart:
     consumed = (ConsumeTrigger(trigger),) if trigger else ()
     called = (CallTask(wish.run, token),) if token and token != case.seen.called else ()
     return LoopPart(
-        replace(case.memory, task=token),
+        case.memory.having(task=token),
         notes=(note,) if token != known else (),
         effects=(*consumed, *called),
     )
@@ -64,4 +64,4 @@ def _task(case: LoopCase, wish: OnComplete) -> LoopPart:
 def not_complete(case: LoopCase) -> LoopPart:
     """A marker that is not true any more goes away."""
     untrue = (ClearMarker("there is a phase to do"),) if case.seen.marker else ()
-    return LoopPart(replace(case.memory, ending=UNNAMED), effects=untrue)
+    return LoopPart(case.memory.having(ending=UNNAMED), effects=untrue)

@@ -6,7 +6,6 @@ from it. Each part sees what the ones before it remember.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from fleet.core.decision import Decision, Note
@@ -54,7 +53,7 @@ def _hold(case: LoopCase, why: str) -> LoopPart:
     """The loop is held, or not any more: once on the record, and every time in `status`."""
     news = bool(why) and why != case.memory.held
     return LoopPart(
-        memory=replace(case.memory, held=why),
+        memory=case.memory.having(held=why),
         notes=(Note(EventType.PHASE_HELD, why),) if news else (),
         problems=(why,) if why else (),
     )

@@ -57,7 +57,7 @@ def _fetch_result(case: LoopCase, git: GitView) -> LoopPart:
     """What the fetch that has just ended says, if one has."""
     memory, trouble, lock = case.memory, git.fetch_trouble, git.fetch_lock
     if git.fetched:
-        memory = replace(memory, locked=memory.locked + 1 if lock else 0)
+        memory = memory.having(locked=memory.locked + 1 if lock else 0)
     if lock and memory.locked > LOCKED_TIMES:
         trouble = (
             f"{lock} is in the way: a git that was killed leaves such a lock behind;"
@@ -106,12 +106,12 @@ def _baseline(case: LoopCase, git: GitView, *, quiet: bool) -> LoopPart:
     memory, spec = case.memory, case.loop.handoff
     repo, branch, here = spec.repo, spec.branch, git.tip or EMPTY
     begun = case.seen.place.commit if case.seen.place else ""
-    memory = replace(memory, ref=git.ref or memory.ref)
+    memory = memory.having(ref=git.ref or memory.ref)
     if not memory.tip:
         memory = replace(memory, repo=repo, branch=branch, tip=begun or git.tip or EMPTY)
     elif (memory.repo, memory.branch) != (repo, branch):
         memory = replace(memory, repo=repo, branch=branch, tip=here, inboxes=())
-    return LoopPart(replace(memory, tip=here) if quiet else memory)
+    return LoopPart(memory.having(tip=here) if quiet else memory)
 
 
 def _follow(case: LoopCase, git: GitView) -> LoopPart:
@@ -202,7 +202,7 @@ def _inbox(case: LoopCase, position: int, view: InboxView, *, quiet: bool) -> Lo
     known = next((i for i in inboxes if i.name == view.name), InboxMemory(view.name))
     fresh, news = _read_inbox(known, view)
     others = tuple(i for i in inboxes if i.name != view.name)
-    memory = replace(case.memory, inboxes=tuple(sorted((*others, fresh), key=lambda i: i.name)))
+    memory = case.memory.having(inboxes=tuple(sorted((*others, fresh), key=lambda i: i.name)))
     if not news or quiet:
         return LoopPart(memory)
     event = f"{position}-{fresh.count}-{news[:16]}"

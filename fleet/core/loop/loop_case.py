@@ -217,6 +217,11 @@ class LoopMemory:
     held: str = ""  # reported already
     waiting: str = ""  # phase for which "done, waiting for a person" was reported
 
+    def having(self, **values: object) -> LoopMemory:
+        """The memory with these values: itself if it has them, which most looks find."""
+        same = all(getattr(self, name) == value for name, value in values.items())
+        return self if same else replace(self, **values)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, slots=True)
 class LoopShown:
@@ -273,7 +278,7 @@ class LoopCase:
 
     def after(self, part: LoopPart) -> LoopCase:
         """The case as the next part gets it: with what this one remembers."""
-        return replace(self, memory=part.memory)
+        return self if part.memory is self.memory else replace(self, memory=part.memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def advance(case: LoopCase, place: Place) -> LoopPart:
     here = f"phase {phase.id} ({place.index + 1}/{len(case.loop.phases)})"
     if status is None:
         return LoopPart(case.memory, state=here)
-    said = LoopPart(replace(case.memory, looked=phase.id), state=here)
+    said = LoopPart(case.memory.having(looked=phase.id), state=here)
     if not status.reading.done:
         return said.then(case, partial(_not_done, status=status))
     if case.memory.looked != phase.id:
@@ -129,7 +129,7 @@ def advance(case: LoopCase, place: Place) -> LoopPart:
 
 def _not_done(case: LoopCase, status: StatusView) -> LoopPart:
     """Forget what read as done; name a marker that was refused."""
-    memory = replace(case.memory, done_phase="", done_digest="", done_since=UNNAMED, waiting="")
+    memory = case.memory.having(done_phase="", done_digest="", done_since=UNNAMED, waiting="")
     refused = f"{status.path}:{status.reading.line}: {status.reading.why}"
     return LoopPart(memory, problems=(refused,) if status.reading.line else ())
 
@@ -145,7 +145,7 @@ def _settled(case: LoopCase, phase: str, status: StatusView) -> tuple[bool, Loop
     settle = min(SETTLE_S, case.fleet.watchdog.signal_interval)
     known = (memory.done_phase, memory.done_digest) == (phase, status.digest) and memory.done_since <= now
     since = memory.done_since if known else now
-    memory = replace(memory, done_phase=phase, done_digest=status.digest, done_since=since)
+    memory = memory.having(done_phase=phase, done_digest=status.digest, done_since=since)
     if known and now - since >= settle:
         return True, LoopPart(memory)
     return False, LoopPart(memory, wakes=(later(since, settle),))
@@ -161,7 +161,7 @@ def _done(
             EventType.PHASE_HELD, f"phase {phase.id} is done; auto_advance is off", (("phase", phase.id),)
         )
         return LoopPart(
-            replace(case.memory, waiting=phase.id),
+            case.memory.having(waiting=phase.id),
             notes=(note,) if case.memory.waiting != phase.id else (),
             state=f"{here}: done, waiting for `agents.py phase next`",
         )
