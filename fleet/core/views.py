@@ -95,7 +95,7 @@ def row(
         until=_until(seen, memory, shown.detail),
         pid=pane.ref.pid if pane else None,
         restarts=memory.heals,
-        drift=drift,
+        drift=drift if pane or seen.blind else (),
         phase=phase,
         rule=shown.rule,
         account=member.account,
@@ -168,7 +168,7 @@ def overlaid(judged: Mapping[str, Any], now: Now) -> dict[str, Any]:
     session, want = judged["session"], now.wants.get(judged["name"], "")
     pane = now.panes.get(session) or _renamed(judged, now)
     live = pane is not None and not pane.dead
-    fresh = {**judged, "desired": want, "pid": pane.ref.pid if pane is not None and live else None}
+    fresh = {**judged, "desired": want, **_process(judged, pane, now)}
     fresh.pop("trace", None)
     if now.blind:
         return fresh | {"state": State.UNKNOWN, "detail": Detail.UNSEEN, "reason": now.blind}
@@ -183,6 +183,13 @@ def overlaid(judged: Mapping[str, Any], now: Now) -> dict[str, Any]:
         return fresh | _missing(judged, pane, now.watchdog)
     stopped = judged["state"] == State.STOPPED
     return fresh if stopped else fresh | {"state": State.STOPPED, "detail": Detail.DOWN, "reason": ""}
+
+
+def _process(judged: Mapping[str, Any], pane: PaneView | None, now: Now) -> dict[str, Any]:
+    """Its pid. What does not run differs from no file; what could not be seen may run."""
+    if pane is not None and not pane.dead:
+        return {"pid": pane.ref.pid}
+    return {"pid": None, "drift": judged["drift"] if now.blind else []}
 
 
 def _living(judged: Mapping[str, Any], watchdog: WatchdogState) -> dict[str, Any]:

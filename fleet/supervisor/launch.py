@@ -183,9 +183,9 @@ def preflight(disk: Disk, fleet: Fleet, agent: Member, environ: Mapping[str, str
     """Why this agent can never start as the machine is now, with the fix; "" when it may."""
     backend = fleet.backend_of(agent)
     if not disk.is_dir(agent.dir) and (not agent.clone or _is_there(disk, agent.dir)):
-        return f"agent {agent.name}: dir {agent.dir} is not a directory: create it, or correct `dir`"
+        return f"dir {agent.dir} is not a directory: create it, or correct `dir`"
     if agent.env_file and not disk.may_read(agent.env_file):
-        return f"agent {agent.name}: env_file {agent.env_file} cannot be read: create it or remove the key"
+        return f"env_file {agent.env_file} cannot be read: create it or remove the key"
     if backend.preamble or agent.env_file:
         return ""  # either may change PATH: only the start itself can tell
     word = backend.bin
@@ -198,7 +198,7 @@ def preflight(disk: Disk, fleet: Fleet, agent: Member, environ: Mapping[str, str
     if word and not word.startswith("-") and disk.program(where, path):
         return ""
     return (
-        f"agent {agent.name}: {word!r} (bin of backend {backend.name}) is not an executable on PATH: "
+        f"{word!r} (bin of backend {backend.name}) is not an executable on PATH: "
         "install it, or give its full path as `bin`"
     )
 

@@ -10,9 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from fleet import __version__, config
+from fleet.core.agent.decide import Ruling
 from fleet.core.loop.loop_case import LoopShown
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
-from fleet.core.views import Row
+from fleet.core.views import Row, row
+from fleet.core.words import Detail
 from fleet.host.disk import RealDisk
 from fleet.host.procfs import start_of
 from fleet.host.tmux.client import TmuxServer
@@ -22,6 +24,7 @@ from fleet.store.documents import Store
 from fleet.supervisor.view import Board
 from fleet.verbs import main
 from fleet.verbs.io import Io
+from tests.unit import cases
 
 NOW = 1_794_800_000.0
 SERVER = ServerId(7, 1)
@@ -242,6 +245,25 @@ def test_what_it_runs_that_the_file_no_longer_says_is_a_problem(scene):
     facts = scene.status()
     assert words(facts, "drift")["a"] == (["model"],)
     assert facts["problems"] == ["store: odd", "a: runs with other values than the file says: model"]
+
+
+def test_what_does_not_run_differs_from_no_file(scene):
+    scene.want(a="up")
+    scene.row("a", "FATAL", "FATAL", drift=("backend",))
+    scene.row("b", "STOPPED", "DOWN")
+    scene.watched()
+    facts = scene.status()
+    assert words(facts, "state", "drift")["a"] == ("FATAL", [])
+    assert [text for text in facts["problems"] if "file says" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "drift"),
+    [({}, ("bin",)), ({"pane": cases.dead()}, ()), ({"pane": None, "blind": "x"}, ("bin",))],
+)
+def test_the_row_of_what_may_run_says_how_it_differs_from_the_file(change, drift):
+    shown = Ruling("fatal", "why", Detail.FATAL)
+    assert row(cases.AGENT, cases.seen(**change), cases.READY, shown, ("bin",)).drift == drift
 
 
 LOOPS = {
