@@ -185,9 +185,9 @@ def _contract(name: str, backend: Backend, screen: str, expected: str) -> Trial:
 # Drawing screens with a text in them.
 
 
-def prose(rng: Random, least: int = 3) -> str:
+def prose(rng: Random) -> str:
     """Some harmless words."""
-    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(least, 14)))
+    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(3, 14)))
 
 
 def often(rng: Random) -> bool:

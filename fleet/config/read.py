@@ -56,12 +56,9 @@ def here(given: str | None = None) -> str:
         raise ConfigError([gone]) from None
 
 
-def load(path: str, *, strict: bool = False, ground: bool = False) -> Fleet:
-    """The fleet that a file declares. Raises ConfigError with everything that is wrong.
-
-    With `ground` also for a repository that the loop stands on and that is not there.
-    """
-    return parse(text_of(path), path, strict=strict, ground=ground)
+def load(path: str, *, strict: bool = False) -> Fleet:
+    """The fleet that a file declares. Raises ConfigError with everything that is wrong."""
+    return parse(text_of(path), path, strict=strict)
 
 
 def parse(
@@ -73,7 +70,10 @@ def parse(
     is_file: Callable[[str], bool] = os.path.isfile,
     profiles: Mapping[str, dict[str, Any]] | None = None,
 ) -> Fleet:
-    """The same for a text that was already read; `profiles` stand in for the shipped ones."""
+    """The same for a text that was already read; `profiles` stand in for the shipped ones.
+
+    With `ground` it is an error, too, that a repository which the loop stands on is not there.
+    """
     document, text = toml.read(text, path)
     report = Findings()
     build = Build(document, path, report, strict=strict, ground=ground, is_file=is_file, profiles=profiles)

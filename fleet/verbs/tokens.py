@@ -19,10 +19,12 @@ from typing import Any
 from fleet import umask
 from fleet.core.model import Fleet
 from fleet.host.disk import RealDisk
+from fleet.ports import Clock
 from fleet.store.documents import Store
 from fleet.text import escaped, plural
 from fleet.tokens.books import PhaseMeter
 from fleet.tokens.files import SHARED, conversations, sharing, wanted_of
+from fleet.tokens.meter import Meter
 from fleet.tokens.page import report
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import (
@@ -110,13 +112,16 @@ def _ran(record: Record, since: float, until: float | None) -> bool:
 
 
 def _running(fleet: Fleet, log: TokenLog, io: Io) -> list[Record]:
-    """The record the running phase would get now, measured from its saved baseline."""
-    state = os.path.join(fleet.log_dir, "state")
-    store = Store(RealDisk(), state, io.clock.wall, repair=False)
-    meter = PhaseMeter(store, log, PriceBook(fleet.prices, library=False))
-    record = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), io.clock.wall())
-    if record is None:
+    if not (found := live_record(fleet, log, io.clock)):
         io.note("no phase is being measured" + ("" if fleet.watchdog.log_tokens else ": log_tokens is off"))
+    return found
+
+
+def live_record(fleet: Fleet, log: TokenLog, clock: Clock, meter: Meter | None = None) -> list[Record]:
+    """The record the running phase would get now, measured from its saved baseline; empty without one."""
+    store = Store(RealDisk(), os.path.join(fleet.log_dir, "state"), clock.wall, repair=False)
+    books = PhaseMeter(store, log, PriceBook(fleet.prices, library=False), meter=meter)
+    record = books.live(wanted_of(fleet, os.environ, conversations(fleet)), clock.wall())
     return [record] if record else []
 
 

@@ -22,11 +22,10 @@ from fleet.host.disk import RealDisk
 from fleet.host.tmux.server import server_of
 from fleet.ports import Clock, Unavailable
 from fleet.reading import mark_of
-from fleet.store.documents import Store, StoreError
+from fleet.store.documents import StoreError
 from fleet.store.eventlog import Bookmark, end_of, read_on
 from fleet.supervisor.declaration import attend
-from fleet.tokens.books import PhaseMeter
-from fleet.tokens.files import SHARED, conversations, wanted_of
+from fleet.tokens.files import SHARED
 from fleet.tokens.meter import Meter
 from fleet.tokens.price import PriceBook
 from fleet.tokens.report import by_agent
@@ -35,6 +34,7 @@ from fleet.verbs.arguments import flag
 from fleet.verbs.fleets import running_fleet
 from fleet.verbs.io import Fail, Io
 from fleet.verbs.last_view import gather
+from fleet.verbs.tokens import live_record
 
 GROUP = "look"
 
@@ -100,13 +100,10 @@ class RealFleet:
         if not fleet.watchdog.log_tokens:
             return {}
         log = TokenLog(fleet.log_dir, RealDisk())
-        store = Store(RealDisk(), os.path.join(fleet.log_dir, "state"), self._clock.wall, repair=False)
-        records, prices = log.records(), PriceBook(fleet.prices, library=False)
+        records = log.records()
         with contextlib.suppress(OSError, StoreError):
-            meter = PhaseMeter(store, log, prices, meter=self._meter)
-            live = meter.live(wanted_of(fleet, os.environ, conversations(fleet)), self._clock.wall())
-            records += [live] if live else []
-        return summed(records, prices)
+            records += live_record(fleet, log, self._clock, self._meter)
+        return summed(records, PriceBook(fleet.prices, library=False))
 
     def run(self, *words: str, text: str = "") -> tuple[int, str]:
         try:

@@ -175,17 +175,17 @@ def _stamp(path: str) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-def stored_entries(path: str, session: str = "") -> Iterator[Entry]:
-    """The readable events of a database, all sessions or one, in the order they happened."""
+def stored_entries(path: str) -> Iterator[Entry]:
+    """The readable events of a database, of all sessions, in the order they happened."""
     query = (
         "select m.id, m.data, p.data from message m join part p on p.message_id = m.id"
-        " where ? in ('', m.session_id) order by m.time_created, m.id, p.id"
+        " order by m.time_created, m.id, p.id"
     )
     import sqlite3
 
     try:
         with closing(connect(path)) as connection:
-            for ident, info, part in connection.execute(query, (session,)):
+            for ident, info, part in connection.execute(query):
                 yield from part_entries({"id": ident, **object_of(info)}, object_of(part))
     except sqlite3.Error as fault:
         raise ValueError(f"cannot be read as opencode's database: {fault}") from None

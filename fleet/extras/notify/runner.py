@@ -7,6 +7,7 @@ itself cannot. One notifier per project: a second one waits until the first has 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 
@@ -70,10 +71,7 @@ class _Runner:
 
     def once(self) -> int:
         """What `ensure` needs: whatever is due, and whether the watchdog stands still."""
-        self.notifier.turn(self._clock.wall(), self._looks(patience=0.0))
-        while self.notifier.busy():
-            self._clock.sleep(SHORTEST_S)
-            self.notifier.turn(self._clock.wall())
+        self._send(math.inf)
         self.notifier.close(0.0)
         return 0
 
@@ -87,15 +85,15 @@ class _Runner:
             self.notifier.turn(self._clock.wall(), self._looks(HUNG_S))
             wait = 0.0 if self.notifier.busy() else min(POLL_S, self.notifier.next_due(self._clock.wall()))
             self._clock.sleep(max(SHORTEST_S, wait))
-        if not self.stop:
-            self._last_words()
+        if not self.stop:  # the watchdog is gone, and cannot report that itself
+            self._send(LAST_WORDS_S)
         self.notifier.close(STOP_S)
         end_children()
         return 0
 
-    def _last_words(self) -> None:
-        """Send a last notice: the watchdog that started this process is gone."""
-        deadline = self._clock.mono() + LAST_WORDS_S
+    def _send(self, patience: float) -> None:
+        """Look at the watchdog, then wait until everything that is due was sent or given up."""
+        deadline = self._clock.mono() + patience
         self.notifier.turn(self._clock.wall(), self._looks(patience=0.0))
         while self.notifier.busy() and self._clock.mono() < deadline:
             self._clock.sleep(SHORTEST_S)

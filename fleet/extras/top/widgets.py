@@ -208,16 +208,15 @@ class Ask(ModalScreen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Cancel")]
 
-    def __init__(self, title: str, value: str = "") -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
-        self._value = value
 
     def compose(self) -> ComposeResult:
         """A title and a field."""
         with Vertical(classes="box"):
             yield Static(Text(self._title))
-            yield Input(self._value)
+            yield Input()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take it."""
