@@ -358,6 +358,12 @@ def _above(parts: Parts, lines: list[str], text: str) -> str:
     return stilled(filled[max(0, at - ABOVE) : at])
 
 
+def last_words(screen: str) -> str:
+    """What a dead program left on its screen, without the line that tmux adds below it."""
+    *lines, last = screen.rstrip().split("\n")
+    return "\n".join(lines if _DEAD.match(last) else [*lines, last]).rstrip()
+
+
 def ending(backend: Backend, words: str) -> Reading | None:
     """What the last words of a dead program say that a person must do; None when they do not."""
     for rule in _profile(backend).endings:

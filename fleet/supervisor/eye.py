@@ -7,12 +7,12 @@ the listing says that something moved, where a rule waits for it, or when a full
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from fleet.backends.screen_reader import ending, read
+from fleet.backends.screen_reader import ending, last_words, read
 from fleet.core.case import AgentSeen, ProcView
 from fleet.core.desired import Desire, Want
 from fleet.core.heard import Heard
@@ -23,6 +23,7 @@ from fleet.core.words import MessageState
 from fleet.ports import Unavailable
 from fleet.supervisor.hear import NOTHING
 from fleet.supervisor.world import World
+from fleet.text import redact, secret_values
 from fleet.times.moment import LONG_AGO, NEVER, Moment, Steady
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh"})
@@ -137,9 +138,10 @@ class Eye:
         """The next look must be a real one."""
         self.listed, self.again = None, True
 
-    def take_words(self, backend: Backend, screen: str) -> None:
-        """The last words of a dead pane."""
-        self.words = screen.rstrip()[-LAST_WORDS:] or " "
+    def take_words(self, backend: Backend, screen: str, environ: Mapping[str, str]) -> None:
+        """The last words of a dead pane, without secrets: they go on record."""
+        words = last_words(screen)[-LAST_WORDS:]
+        self.words = redact(words, secret_values(environ)) or " "
         self.ending = ending(backend, self.words)
 
     def take_screen(

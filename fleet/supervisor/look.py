@@ -225,7 +225,7 @@ class Senses:
 
     def _dead(self, fleet: Fleet, eye: Eye, given: Given, wish: Wish, fresh: str | None) -> AgentSeen:
         if fresh is not None:
-            eye.take_words(fleet.backend_of(given.spec), fresh)
+            eye.take_words(fleet.backend_of(given.spec), fresh, self._world.host.environ)
         left = eye.survivors(self._world, given)
         return AgentSeen(pane=given.pane, survivors=left, wish=wish, last_words=eye.words, ending=eye.ending)
 

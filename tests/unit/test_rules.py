@@ -44,6 +44,7 @@ from fleet.core.words import (
     StopStage,
     Witness,
 )
+from fleet.supervisor.eye import Eye
 from fleet.times.moment import utc
 from tests.unit.cases import (
     AGENT,
@@ -319,8 +320,16 @@ def test_bringup(memory, look, action, words):
             seen(pane=dead(), survivors=0),
             {},
             None,
-            "next try in 9 s",
+            "next try in 9 s (0 deaths, 0 clean exits counted); it exited with 1",
             id="backing-off",
+        ),
+        pytest.param(
+            replace(OVER, retry_at=NOW.steady + 9, ready=0.0),
+            seen(pane=dead(3), survivors=0, last_words="Hello\nno API key in \x1b KEY "),
+            {},
+            None,
+            "it exited with 3: no API key in",
+            id="one-that-was-never-ready-says-why",
         ),
         pytest.param(
             OVER, seen(pane=dead(), survivors=0), {"may_start": False}, None, "used up", id="I21-fleet-budget"
@@ -1373,3 +1382,11 @@ def test_rules_only_speak_of_events_that_exist():
             re.findall(r'"((?:agent|message|service|config|server|watchdog)\.[a-z_]+)"', file.read_text())
         )
     assert spoken <= {e.value for e in EventType}
+
+
+def test_the_last_words_of_a_dead_program_go_on_record_without_secrets():
+    eye = Eye()
+    eye.take_words(
+        BACKEND, "bad key hunter2-hunter2\nPane is dead (status 3)\n", {"MY_KEY": "hunter2-hunter2"}
+    )
+    assert eye.words == "bad key [redacted]"

@@ -13,7 +13,7 @@ import pytest
 
 from fleet.backends import corpus, profiles
 from fleet.backends.corpus import drawers, embeddings
-from fleet.backends.screen_reader import ending, read
+from fleet.backends.screen_reader import ending, last_words, read
 from fleet.core.model import Backend, Dialog, Pattern
 from fleet.core.seen import ScreenState
 
@@ -386,3 +386,16 @@ def boxed(*lines: str) -> list[str]:
 def test_claude_with_a_boxed_composer_as_older_releases_draw_it_is_read_too(lines, expected):
     reading = read(profile("claude"), "\n".join(lines), now=NOW, zone="UTC")
     assert (reading.state, reading.draft) == expected
+
+
+@pytest.mark.parametrize(
+    ("screen", "words"),
+    [
+        ("a\nno key\n\nPane is dead (status 3, Tue Nov 17)\n", "a\nno key"),
+        ("Pane is dead\n", ""),
+        ("Pane is dead, it said\nbye\n\n", "Pane is dead, it said\nbye"),
+        ("", ""),
+    ],
+)
+def test_the_last_words_of_a_program_are_without_those_of_tmux(screen, words):
+    assert last_words(screen) == words

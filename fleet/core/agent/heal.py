@@ -14,12 +14,13 @@ from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Start
 from fleet.core.memory import AgentMemory
-from fleet.core.seen import ScreenState
+from fleet.core.seen import PaneView, ScreenState
 from fleet.core.words import Detail, EventType
-from fleet.text import plural
+from fleet.text import one_line, plural
 from fleet.times.moment import NEVER
 
 BAD_ID_TRIES = 2
+LAST_LINE = 160  # characters of it that are shown
 EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
 
@@ -62,7 +63,8 @@ def heal(case: Case) -> Verdict | None:
         wait = now.ahead(memory.retry_at)
         detail = Detail.FLAPPING if memory.flapping else Detail.BACKOFF
         counted = f"{plural(len(memory.deaths), 'death')}, {plural(len(memory.exits), 'clean exit')} counted"
-        return hold(f"next try in {wait:.0f} s ({counted})", detail, memory.retry_at, memory, notes)
+        reason = f"next try in {wait:.0f} s ({counted}){_ended(case)}"
+        return hold(reason, detail, memory.retry_at, memory, notes)
     planned = memory.planned or not memory.seen_run
     if not case.may_start and not planned:
         return hold("the fleet has used up its restarts for now", Detail.BACKOFF, now.after(5))
@@ -87,6 +89,19 @@ def last_run(case: Case, *, planned: bool) -> Verdict | None:
     return None
 
 
+def _ended(case: Case) -> str:
+    """How it ended; of one that was never ready also its last line, which mostly says why."""
+    pane = case.seen.pane
+    if pane is None:
+        return ""
+    said = case.seen.last_words.strip().rpartition("\n")[2] if not case.memory.ready else ""
+    return f"; {_how(pane)}" + (f": {one_line(said)[:LAST_LINE]}" if said else "")
+
+
+def _how(pane: PaneView) -> str:
+    return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
+
+
 def _cause(case: Case) -> str:
     pane = case.seen.pane
     if case.seen.server_lost:
@@ -95,7 +110,7 @@ def _cause(case: Case) -> str:
         return "it was stopped to be started again"
     if pane is None:
         return "its session is gone" if case.memory.seen_run else "it should run and does not"
-    return f"it was {pane.ending}" if pane.exit_signal is not None else f"it {pane.ending}"
+    return _how(pane)
 
 
 def _judge_id(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
