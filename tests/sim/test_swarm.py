@@ -42,9 +42,14 @@ def test_a_seed_runs_the_same_twice():
 
 
 @pytest.mark.sim
-@pytest.mark.long
-def test_seeds_are_what_they_were():
-    """All of them, those of long runs as well. `python -m tests.sim --goldens --long --renew` renews them."""
-    command = [sys.executable, "-m", "tests.sim", "--goldens", "--long"]
+@pytest.mark.parametrize(
+    "which", [("--seeds", "2"), pytest.param(("--long",), marks=pytest.mark.long)], ids=["two", "all"]
+)
+def test_seeds_are_what_they_were(which):
+    """The first two without and with a loop; all of them, and long runs, in the long layer.
+
+    A change of what is done or recorded renews them: `python -m tests.sim --goldens --long --renew`.
+    """
+    command = [sys.executable, "-m", "tests.sim", "--goldens", *which]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
