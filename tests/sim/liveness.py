@@ -93,20 +93,27 @@ class Liveness:
         until, _ = self._oracles.starts.window.get(member.name, (0.0, 0.0))
         # a bare `up` leaves the limited until their window ends, however that account came to be refused
         until = max(until, member.account.printed, member.account.until)
+        mates = [m.agent for m in self._machine.members.values() if m.account is member.account and m.agent]
+        until = max(until, *(self._named(mate) for mate in mates if mate.mood is Mood.LIMIT), 0.0)
         waits = limited or until + PROBED > self._machine.clock.wall()
         if not waits and lasted > (BUDGET if self._spent else HEALED):
             self._oracles.fail("I47", f"{member.name} is dead for {lasted:.0f} s and nobody heals it")
 
     def _must_resume(self, member: SimMember, agent: SimAgent) -> None:
-        wall = self._machine.clock.wall()
-        # What its banner names is believed, also where the clock was set back under it since, but for eight
-        # days at most; one that came on a clock which is behind is tried after those.
-        moved = self._oracles.excuses.jumped >= agent.since
-        named = agent.banner if not moved or agent.banner - wall <= FARTHEST_S else 0.0
-        over = wall - max(agent.account.until, named)
+        over = self._machine.clock.wall() - max(agent.account.until, self._named(agent))
         lasted = self._lasted(agent.since)
         if min(over, lasted) > PROBED:
             self._oracles.fail("I48", f"{member.name} is limited {over:.0f} s after the end of its window")
+
+    def _named(self, agent: SimAgent) -> float:
+        """The end of its window as its banner names it.
+
+        That is believed, also where the clock was set back under it since, but for eight days at most; one
+        that came on a clock which is behind is tried after those.
+        """
+        moved = self._oracles.excuses.jumped >= agent.since
+        far = agent.banner - self._machine.clock.wall() > FARTHEST_S
+        return 0.0 if moved and far else agent.banner
 
     def at_the_end(self) -> None:
         """I50: no message waits, nothing is degraded, nothing was set aside."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import signal as signals
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -60,12 +61,16 @@ class Excuses:
         default_factory=lambda: defaultdict(lambda: -1e9)
     )  # of that verb: likewise
 
-    def on_look(self, now: float) -> None:
-        """A watchdog looks. What happened while there was none happens for it now."""
+    def on_look(self, now: float, *, deputy: bool) -> None:
+        """A watchdog looks. What happened while there was none happens for it now.
+
+        A deputy does so as well, for the agents of its verb; what it leaves is left to the next watchdog.
+        """
         if max(self.server_lost, self.host_lost) > self.looked:
             self.lost = now
         self.heard.update((name, now) for name, at in self.touched.items() if at > self.looked)
-        self.looked = now
+        if not deputy:
+            self.looked = now
 
 
 class Oracles:
@@ -79,6 +84,7 @@ class Oracles:
         self.looked = False  # has this watchdog listed the fleet since it was made?
         self.listed = False  # has it in this tick?
         self.acts: Counter[str] = Counter()
+        self.declares: Callable[[str], bool] = lambda _name: True  # does the watchdog know of that agent?
         self._limited: dict[str, float] = {}  # when it was last seen truly limited
         self._shut: dict[str, tuple[object, ...]] = {}  # its window as it stands on disk
         self._spent: set[bytes] = set()  # causes on record that an act has followed from
@@ -108,7 +114,7 @@ class Oracles:
         """A tmux command is about to take effect, or has created something."""
         if verb == "listing":
             if self.watching:
-                self.excuses.on_look(self.machine.clock.t)
+                self.excuses.on_look(self.machine.clock.t, deputy=self.machine.current is not None)
             self.looked = self.looked or self.watching
             self.listed = self.listed or self.watching
             return
@@ -250,8 +256,13 @@ class Oracles:
         self.outside_window(verb, member, agent)
 
     def outside_window(self, verb: str, member: SimMember, agent: SimAgent | None) -> None:
-        """I5: nothing is done to a limited agent, or to one of its account, before the banner's instant."""
-        mates = [m.agent for m in self.machine.members.values() if m.account is member.account and m.agent]
+        """I5: nothing is done to a limited agent, or to one of its account, before the banner's instant.
+
+        Of an account are those that the declaration in force names: a watchdog that was started while most of
+        the file was gone knows no more.
+        """
+        members = [m for m in self.machine.members.values() if self.declares(m.name)]
+        mates = [m.agent for m in members if m.account is member.account and m.agent]
         for mate in mates:
             if mate.mood is not Mood.LIMIT or not mate.alive or not self.noticed(mate):
                 continue

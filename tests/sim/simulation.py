@@ -147,6 +147,7 @@ class Simulation:
         epoch, zone = rng.choice(EPOCHS)
         self.machine = Machine(seed, epoch=epoch + rng.uniform(0, 7200), zone=zone, temper=temper(seed))
         self.oracles = Oracles(self.machine, Policy())
+        self.oracles.declares = self._declares
         self.trace = WorldTrace()
         self.machine.disk.seen = self.trace.note
         self.machine.disk.written = self._on_written
@@ -425,6 +426,12 @@ class Simulation:
         self.type_words(words, [w.name for w in WORKERS], rng, kill=kill, then=lambda _verb: done())
 
     # -- the watchdog's process
+
+    def _declares(self, name: str) -> bool:
+        """Does the config in force at the watchdog name that agent? A verb reads its own."""
+        fleet = self.watchdog.config.fleet if self.watchdog is not None else None
+        by_verb = self.machine.current is not None or fleet is None
+        return by_verb or any(member.name == name for member in fleet.members)
 
     def _on_watchdog_session(self, session: SimSession) -> None:
         """`up` or `ensure` has made its session: it starts in it."""
