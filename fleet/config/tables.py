@@ -74,10 +74,18 @@ class Reader:
         for name, value in raw.items():
             key = keys.get(name)
             if key is None:
-                self.unknown(name, keys, (*where, name))
+                self._unknown_in(name, keys, (*where, name))
             else:
                 self._accept(key, value, (*where, name), values)
         return values
+
+    def _unknown_in(self, name: str, known: Any, where: KeyPath) -> None:
+        """No key of this table. It may be one of another."""
+        homes = [SECTIONS[section][0] for section, keys in BY_SECTION.items() if name in keys]
+        if homes and not closest(name, known):
+            self._odd(where, "there is no such key", f"it belongs to {' or '.join(homes)}")
+        else:
+            self.unknown(name, known, where)
 
     def unknown(self, name: str, known: Any, where: KeyPath) -> None:
         self._odd(where, "there is no such key", did_you_mean(name, known))

@@ -174,6 +174,7 @@ def declared(args: argparse.Namespace, io: Io) -> Iterator[Check]:
     yield watchdog(fleet, io.clock.wall())
     yield from binaries(fleet)
     yield from repositories(fleet)
+    yield from targets(fleet)
     for agent in fleet.agents:
         if agent.enabled and not os.path.isdir(agent.dir) and not agent.clone:
             yield fail(f"agent {agent.name}", f"directory {agent.dir} is missing", "make it, or set `dir`")
@@ -328,6 +329,13 @@ def binaries(fleet: Fleet) -> Iterator[Check]:
             level = Level.FAIL if any(agent.enabled for agent in agents) else Level.WARN
             fix = f"install it, or set `bin` in [backend.{name}]"
             yield Check(level, f"backend {name}", f"{program} is not on PATH", fix)
+
+
+def targets(fleet: Fleet) -> Iterator[Check]:
+    """The variables that the targets of notifications need. The watchdog has those of the last `up`."""
+    for target in fleet.notify:
+        if target.url_env and not os.environ.get(target.url_env):
+            yield warn("notify", f"the variable {target.url_env} is not set here", "export it before `up`")
 
 
 def first_word(command: str) -> str:

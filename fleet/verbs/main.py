@@ -37,6 +37,10 @@ LIBRARIES = {
 }
 
 
+# What other tools call it: no verb of ours, but what was meant is known.
+OTHER_WORDS = {"start": "up", "run": "up", "stop": "down", "kill": "down", "ps": "status", "list": "status"}
+
+
 class Offer(NamedTuple):
     """A verb as the overview shows it."""
 
@@ -103,7 +107,7 @@ def parse(argv: Sequence[str]) -> tuple[ModuleType, Namespace]:
     given, rest = split(argv)
     verb = rest[0]
     if offer(verb) is None:
-        meant = did_you_mean(verb, verbs())
+        meant = f'did you mean "{OTHER_WORDS[verb]}"?' if verb in OTHER_WORDS else did_you_mean(verb, verbs())
         raise Fail(f"unknown verb {verb!r}; {meant}", hint="agents.py --help", code=2)
     module = importlib.import_module(f"fleet.verbs.{verb}")
     args = parser_for(verb, module).parse_args(rest[1:])

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import bootstrap, engine, ports
+from fleet import bootstrap, config, engine, ports
 from fleet.config.problems import ConfigError, Problem
 from fleet.core.model import Backend, Fleet, Member
 from fleet.host import locks, packages
@@ -136,6 +136,9 @@ def test_the_fallback_config_is_announced(project, tmp_path, monkeypatch):  # R0
     [
         (["validat"], 'did you mean "validate"?'),
         (["xyzzy"], "unknown verb 'xyzzy'"),
+        (["start"], 'did you mean "up"?'),
+        (["stop"], 'did you mean "down"?'),
+        (["ps"], 'did you mean "status"?'),
         (["--confg", "x", "validate"], "unknown option --confg"),
         (["--config"], "--config needs a path"),
         (["logs"], "NAME"),
@@ -536,6 +539,16 @@ def test_doctor_names_each_fault_and_its_cure(project, monkeypatch):
     assert checks["log_dir", "warn"]["fix"].startswith("chmod 700 ")
     assert ("agent builder", "fail") in checks
     assert all(c["fix"] for c in checks.values() if c["level"] != "ok")
+
+
+def test_doctor_names_a_variable_that_a_notification_lacks(project, monkeypatch):
+    (project / "agents.toml").write_text(f'{CONFIG}[[notify]]\nto = "url"\nurl_env = "A_HOOK"\n')
+    fleet = config.load("agents.toml")
+    assert [(c.level, c.detail) for c in doctor.targets(fleet)] == [
+        (doctor.Level.WARN, "the variable A_HOOK is not set here")
+    ]
+    monkeypatch.setenv("A_HOOK", "json://127.0.0.1")
+    assert list(doctor.targets(fleet)) == []
 
 
 def test_doctor_works_with_no_fleet_and_no_tmux(tmp_path, monkeypatch):

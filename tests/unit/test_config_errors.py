@@ -265,6 +265,11 @@ def test_an_unknown_key_is_an_error_when_strict_and_a_warning_elsewhere(text, li
     assert caught.value.lines() == [told]
 
 
+def test_a_key_of_another_table_is_told_where_it_belongs():
+    (told,) = parse(HEAD + "stall_idle = 4").warnings
+    assert told.endswith("defaults.stall_idle: there is no such key (it belongs to [backend.NAME])")
+
+
 @pytest.mark.parametrize(
     ("text", "key", "path"),
     [

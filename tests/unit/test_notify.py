@@ -479,6 +479,13 @@ def test_an_address_comes_from_the_environment_and_is_never_shown(tmp_path):
     assert label(0, target) == "1:url $HOOK"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
+def test_a_plain_webhook_is_told_how_it_is_written():
+    why = deliver(Notify("url", url_env="HOOK"), message(), {"HOOK": "https://127.0.0.1/secret"}, ".")
+    assert "jsons://HOST/PATH" in why
+    assert "secret" not in why
+
+
 # --- who watches the watchdog -----------------------------------------------------------------------
 
 

@@ -134,7 +134,9 @@ def _url(target: Notify, message: Dispatch, environ: Mapping[str, str], _cwd: st
     service = apprise.Apprise()
     with _said_by("apprise") as said:
         if not service.add(address):
-            return f"the variable {target.url_env} holds no address that apprise understands"
+            wrong = f"the variable {target.url_env} holds no address that apprise understands"
+            web = address.startswith(("http://", "https://"))
+            return f"{wrong}: a plain webhook is json://HOST/PATH or jsons://HOST/PATH" if web else wrong
         fine = service.notify(
             title=message.title,
             body=message.text,
