@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fleet.core.decision import Fault, Result
@@ -23,11 +23,10 @@ Draw = Callable[[], str]  # 32 random hex digits
 Key = TypeVar("Key", bound=Hashable)  # what a caller calls its children
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """Facts of the machine and of this process that stay as they are."""
 
-    environ: Mapping[str, str] = field(default_factory=dict)  # without one-off overrides
+    environ: Mapping[str, str] = MappingProxyType({})  # without one-off overrides
     zone: str = ""  # the time zone, for banners that name none
 
 
@@ -89,8 +88,7 @@ class Stranger(OSError):
     """Another user listens there, or it cannot be found out who does. Nothing was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What a server said. Status 0: the connection was refused, so nothing was said at all."""
 
     status: int
@@ -105,8 +103,7 @@ class Allowance(NamedTuple):
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd(Generic[Key]):
+class JobEnd(NamedTuple, Generic[Key]):
     """How a child ended. `code` None: by us, at its time limit or for too much output."""
 
     key: Key
@@ -117,8 +114,7 @@ class JobEnd(Generic[Key]):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """One session to create: `sh <script>`, everything else is inside the script."""
 
     session: str
@@ -128,18 +124,14 @@ class Launch:
     env: Mapping[str, str]  # joined into the server's environment; the script unsets what is not its own
 
 
-@dataclass(frozen=True, slots=True)
-class Inherited:
+class Inherited(NamedTuple):
     """What is in the environment of a pane before its script runs."""
 
     names: frozenset[str] = frozenset()  # of variables that the server gives to all of them
-    given: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  # by session: what its launch gave it
+    given: Mapping[str, Mapping[str, str]] = MappingProxyType({})  # by session: what its launch gave it
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(NamedTuple):
     """Enough to tell whether a file changed."""
 
     size: int

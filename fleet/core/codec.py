@@ -1,4 +1,4 @@
-"""Frozen dataclasses to plain documents and back, without a line of code per field.
+"""Records (frozen dataclasses, named tuples) to plain documents and back, without a line of code per field.
 
 Fields at their default are left out, so a document shows what is particular about it; keys we do
 not know are ignored, so an older version can read a newer document of the same format.
@@ -22,22 +22,24 @@ _BARE = frozenset({str, int, float, bool, type(None)})
 
 def to_plain(value: Any) -> Any:
     """Something that JSON can hold."""
-    kind = type(value)
+    kind: type = type(value)
     if kind in _BARE:
         return value
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    if isinstance(value, dict):
-        return _plain_mapping(value)
-    if is_dataclass(kind):
+    if _is_record(kind):
         return {
             name: item if type(item) in _BARE else to_plain(item)
             for name, default in _defaults(kind)
             if (item := getattr(value, name)) is not default and item != default
         }
-    return value
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    return _plain_mapping(value) if isinstance(value, dict) else value
+
+
+def _is_record(kind: type) -> bool:
+    return hasattr(kind, "_fields") or is_dataclass(kind)
 
 
 def _plain_mapping(mapping: dict[Any, Any]) -> Any:
@@ -48,13 +50,13 @@ def _plain_mapping(mapping: dict[Any, Any]) -> Any:
 
 
 def all_fields(value: Any) -> dict[str, Any]:
-    """A dataclass with every field, whatever its value: for readers that do not know our defaults."""
+    """A record with every field, whatever its value: for readers that do not know our defaults."""
     kind: type = type(value)
     return {name: to_plain(getattr(value, name)) for name, _ in _defaults(kind)}
 
 
 def from_plain(kind: type[T], data: Any) -> T:
-    """The dataclass again; ValueError when the document is not one."""
+    """The record again; ValueError when the document is not one."""
     try:
         return typing.cast("T", _builder(typing.cast("Any", kind))(data))
     except (TypeError, KeyError, AttributeError) as error:
@@ -63,7 +65,10 @@ def from_plain(kind: type[T], data: Any) -> T:
 
 @cache
 def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
-    return tuple((f.name, _default(f)) for f in fields(kind))
+    if is_dataclass(kind):
+        return tuple((f.name, _default(f)) for f in fields(kind))
+    named: Any = kind
+    return tuple((name, named._field_defaults.get(name, MISSING)) for name in named._fields)
 
 
 def _default(field: Field[Any]) -> Any:
@@ -87,7 +92,7 @@ def _builder(hint: Any) -> Builder:
         return _mapping_of(_builder(arguments[0]), _builder(arguments[1]), rows=arguments[0] is not str)
     if not isinstance(hint, type):
         return lambda data: data
-    if is_dataclass(hint):
+    if _is_record(hint):
         return _record_of(hint)
     if issubclass(hint, Enum):
         return hint

@@ -7,8 +7,7 @@ under the same ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from fleet.core.words import EventType, Outcome
 
@@ -21,8 +20,7 @@ Shown = TypeVar("Shown")
 Effect = TypeVar("Effect")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """An event for the record."""
 
     type: EventType
@@ -30,8 +28,7 @@ class Note:
     facts: tuple[tuple[str, str | float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[Memory, Shown, Effect]):
+class Decision(NamedTuple, Generic[Memory, Shown, Effect]):
     """What a judge says of one subject."""
 
     memory: Memory  # what must survive, kept before anything is done
@@ -43,8 +40,7 @@ class Decision(Generic[Memory, Shown, Effect]):
     trace: tuple[tuple[str, str], ...] = ()  # what each part said
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What became of an action: the word that counts, and the reason for people."""
 
     outcome: Outcome

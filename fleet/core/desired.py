@@ -11,9 +11,8 @@ Every change makes a new generation; the process that acts on one can see that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.times.moment import UNNAMED, Wall
 
@@ -25,8 +24,7 @@ class Want(StrEnum):
     DOWN = "down"
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """A verb is at work on this agent; the watchdog leaves it alone until that ends."""
 
     pid: int
@@ -35,8 +33,7 @@ class Hold:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Desire:
+class Desire(NamedTuple):
     """One agent or service."""
 
     want: Want
@@ -58,8 +55,7 @@ class Desire:
         return (self.paused or self.frozen) and UNNAMED < self.until <= wall
 
 
-@dataclass(frozen=True, slots=True)
-class Desired:
+class Desired(NamedTuple):
     """All entries, and how often they changed."""
 
     generation: int
@@ -75,9 +71,9 @@ class Desired:
         """A new generation in which these names have these values; other values stay."""
         new = dict(self.entries)
         for name in names:
-            entry = replace(new.get(name, Desire(Want.UP)), **changes)
-            new[name] = entry if entry.paused or entry.frozen else replace(entry, until=UNNAMED)
-        return replace(self, generation=self.generation + 1, entries=new)
+            entry = new.get(name, Desire(Want.UP))._replace(**changes)
+            new[name] = entry if entry.paused or entry.frozen else entry._replace(until=UNNAMED)
+        return self._replace(generation=self.generation + 1, entries=new)
 
     def pardon(self, names: Iterable[str], *, window: bool, budget: bool) -> Desired:
         """A new generation in which these are to be tried as if they had never failed."""
@@ -85,9 +81,9 @@ class Desired:
         for name in names:
             entry = new.get(name)
             if entry is not None and window:
-                new[name] = replace(entry, resets=entry.resets + 1)
+                new[name] = entry._replace(resets=entry.resets + 1)
             elif entry is not None:
-                new[name] = replace(entry, tries=entry.tries + 1)
+                new[name] = entry._replace(tries=entry.tries + 1)
         return Desired(self.generation + 1, new, self.amnesty + budget)
 
     def release(self, hold: Hold) -> Desired:
@@ -99,8 +95,8 @@ class Desired:
         new = dict(self.entries)
         for name in names:
             entry = new.get(name, Desire(Want.UP))
-            new[name] = replace(entry, run=entry.run + 1)
-        return replace(self, generation=self.generation + 1, entries=new)
+            new[name] = entry._replace(run=entry.run + 1)
+        return self._replace(generation=self.generation + 1, entries=new)
 
     def pauses_over(self, wall: Wall) -> tuple[str, ...]:
         """Whose pause has ended by itself."""

@@ -132,12 +132,12 @@ def _judged(reading: Reading, memory: AgentMemory, case: Case) -> Reading:
     waited = min(case.now.since(words.since), heard) if heard >= 0 else case.now.since(words.since)
     if reading.spoken and works and waited < PATIENCE_S:
         return _harmless(reading, EARLY, ScreenState.WORKING)
-    return reading if reading.until == words.until else replace(reading, until=words.until)
+    return reading if reading.until == words.until else reading._replace(until=words.until)
 
 
 def _harmless(reading: Reading, why: str, state: ScreenState) -> Reading:
     state = ScreenState.ASKING if reading.dialog else state
-    return replace(reading, state=state, pattern=why, until=None)
+    return reading._replace(state=state, pattern=why, until=None)
 
 
 def _forget(memory: AgentMemory, reading: Reading) -> AgentMemory:

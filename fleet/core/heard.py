@@ -108,7 +108,7 @@ def _more_exact(known: Report, told: Report) -> Report:
     if known.exact == told.exact or abs(known.at - told.at) > SAME_S:
         return told
     newer, number = (known if known.at > told.at else told), (known if known.exact else told)
-    return replace(newer, until=number.until, exact=True)
+    return newer._replace(until=number.until, exact=True)
 
 
 def _unless_turned(limit: Report | None, kind: ReportKind) -> Report | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+from typing import NamedTuple
 
 WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor itself
 KEYS = ("session_prefix", "log_dir", "tmux_socket")  # what a running fleet keeps until `down`
@@ -30,8 +31,7 @@ class Ground:
     project_id: str  # stamped on every session: hash of real config path and prefix
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """An agent or a service of the file, as `status` lists it."""
 
     name: str

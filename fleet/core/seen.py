@@ -6,8 +6,8 @@ reason stands in `blind`. Nothing destructive may follow from an absence that ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from fleet.core.words import Witness
 from fleet.times.moment import UNNAMED, Wall
@@ -31,16 +31,14 @@ class ScreenState(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerId:
+class ServerId(NamedTuple):
     """A tmux server is a pid and the second it started; ids of panes mean nothing without it."""
 
     pid: int
     started: int
 
 
-@dataclass(frozen=True, slots=True)
-class PaneRef:
+class PaneRef(NamedTuple):
     """Everything an act must find unchanged before it touches a pane."""
 
     server: ServerId
@@ -50,8 +48,7 @@ class PaneRef:
     run: str  # the run id we stamped on the pane at creation
 
 
-@dataclass(frozen=True, slots=True)
-class PaneView:
+class PaneView(NamedTuple):
     """One row of the fleet-wide list: the pane we created in a session of ours."""
 
     ref: PaneRef
@@ -91,8 +88,7 @@ class PaneView:
         return (self.activity, self.history, self.cursor_y, self.cursor_x)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """One answer of tmux for the whole fleet. `server` None: there positively is no server."""
 
     server: ServerId | None
@@ -100,8 +96,7 @@ class Listing:
     foreign: tuple[str, ...] = ()  # sessions on this server without any stamp of ours
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """A WAITING-UNTIL line. `until` None: it was there but could not be read."""
 
     until: Wall | None
@@ -109,8 +104,7 @@ class Marker:
     capped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What one look at a screen says, and which line of the profile said it."""
 
     state: ScreenState
@@ -158,8 +152,7 @@ class Posted(StrEnum):
     UNSURE = "unsure"  # it may have it: no answer came
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A dated fact from a structured source."""
 
     kind: ReportKind
@@ -171,8 +164,7 @@ class Report:
     exact: bool = False  # `until` is the source's own number, not read from its words
 
 
-@dataclass(frozen=True, slots=True)
-class Proc:
+class Proc(NamedTuple):
     """One process; pid and start together are its identity."""
 
     pid: int

@@ -9,8 +9,7 @@ RUNNING for every live session, whatever it is doing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.core.desired import Want
 from fleet.core.words import Detail, State, WatchdogState
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 QUIET = frozenset({Detail.DOWN, Detail.DISABLED, Detail.DONE, Detail.EXITED})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One agent or service, as `status`, `top` and the metrics show it."""
 
     name: str
@@ -143,8 +141,7 @@ def problem(shown: Mapping[str, Any]) -> str | None:
 # --- what tmux says now ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(NamedTuple):
     """What can be asked at any moment: one listing of tmux, and what the operator wants."""
 
     panes: Mapping[str, PaneView]  # ours, by session
@@ -159,7 +156,7 @@ def unjudged(member: Listed) -> dict[str, Any]:
     detail = Detail.DOWN if member.enabled else Detail.DISABLED
     times: dict[str, Any] = {"since": None, "until": None, "restarts": 0, "drift": []}
     texts = dict.fromkeys(("reason", "phase", "rule", "account"), "")
-    declared = {name: getattr(member, name) for name in type(member).__slots__}
+    declared = {name: getattr(member, name) for name in member._fields}
     return {**declared, "state": State.STOPPED, "detail": detail, **times, **texts, "messages": 0}
 
 

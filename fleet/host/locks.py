@@ -16,8 +16,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from fleet import reading
 from fleet.core.words import WatchdogState
@@ -240,8 +239,7 @@ def nudge(state_dir: str) -> bool:
         os.close(fd)
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     """Whether the watchdog works."""
 
     state: WatchdogState

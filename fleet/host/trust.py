@@ -14,9 +14,9 @@ import os
 import pwd
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
+from typing import NamedTuple
 
 ROOT = 0
 
@@ -28,8 +28,7 @@ class Way(StrEnum):
     WRITE = "write"  # other users may write to it
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One file or directory on the way, as it was found."""
 
     path: str
@@ -39,8 +38,7 @@ class Step:
     group_of_one: bool = False  # the group has no member but the owner
 
 
-@dataclass(frozen=True, slots=True)
-class Distrust:
+class Distrust(NamedTuple):
     """Why a path is not trusted, and the one command that changes that."""
 
     path: str

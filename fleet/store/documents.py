@@ -16,8 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.core.decision import Fault
 from fleet.ports import Disk
@@ -43,8 +42,7 @@ class _Damaged(Exception):
     """The bytes are not a document of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """What the disk shows as far as we know: `text` is the data as JSON, `raw` the whole document."""
 
     gen: int

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 from fleet.core.outline import Ground, project_id
 from fleet.ports import Disk
@@ -22,8 +23,7 @@ CAP = 2 << 20
 STALE_S = 86400.0  # a record whose project is gone is kept that long
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One fleet as it was last taken in."""
 
     ground: Ground
@@ -64,7 +64,7 @@ def recall(path: str, log_dir: str = "") -> Record | None:
         return None
     if record.ground.config_path != real and os.path.lexists(record.ground.config_path):
         return None  # a copy of another project, which has its own
-    return replace(record, ground=replace(record.ground, log_dir=os.path.realpath(log_dir)))
+    return record._replace(ground=replace(record.ground, log_dir=os.path.realpath(log_dir)))
 
 
 def recorded_in(log_dir: str) -> Record | None:

@@ -133,7 +133,7 @@ class Performer:
         self.world.point("start.created")
         results: dict[str, Result] = {}
         for one in ready:
-            result = results[one.order.spec.name] = replace(said[one.launch.session], run=one.run)
+            result = results[one.order.spec.name] = said[one.launch.session]._replace(run=one.run)
             self._note_start(one, result)
         return results
 

@@ -7,9 +7,8 @@ kept or returned as the other. It does not see a comparison or a difference of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NewType, TypeVar
+from typing import NamedTuple, NewType, TypeVar
 
 Steady = NewType("Steady", float)
 Wall = NewType("Wall", float)
@@ -21,8 +20,7 @@ LONG_AGO = Steady(-1e12)
 UNNAMED = Wall(0.0)  # no instant was named
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """Now, on both clocks."""
 
     steady: Steady

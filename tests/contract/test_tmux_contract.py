@@ -10,7 +10,6 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -181,7 +180,7 @@ def test_a_stale_ref_is_refused_and_nothing_happens(stage, stale):
         "pane": {"pane": "%77"},
         "server": {"server": ServerId(1, 1)},
     }
-    ref = replace(pane.ref, **changes[stale])
+    ref = pane.ref._replace(**changes[stale])
     assert stage.tmux.paste(ref, "hello") != ""
     assert stage.tmux.press(ref, ["Enter"]) != ""
     assert stage.tmux.remove([ref])["x-a"] != ""

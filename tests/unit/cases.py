@@ -45,7 +45,7 @@ PROC = ProcView()
 
 def dead(code: int | None = 1, signal: int | None = None) -> PaneView:
     """The pane after its program ended."""
-    return replace(PANE, dead=True, exit_code=code, exit_signal=signal)
+    return PANE._replace(dead=True, exit_code=code, exit_signal=signal)
 
 
 def reading(state: str, **more: Any) -> Reading:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.desired import NOTHING
 from fleet.core.memory import FleetMemory
 from fleet.core.remember import with_server, without_server
@@ -22,7 +20,7 @@ def test_a_heal_is_counted_with_those_of_the_last_hour():  # I21
 
 def test_an_amnesty_is_heeded_once():  # I21
     memory = FleetMemory(heals=(Steady(9_000.0),))
-    desired = replace(NOTHING, amnesty=1)
+    desired = NOTHING._replace(amnesty=1)
     once = forgiven(memory, desired)
     assert (once.heals, once.amnesty) == ((), 1)
     again = after_heal(once, NOW)

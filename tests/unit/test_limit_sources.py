@@ -108,7 +108,7 @@ def test_of_two_reports_of_one_limit_the_number_counts_in_whatever_order_they_co
 
 
 def test_another_limit_later_is_another_limit():
-    heard = fold(Heard(), [BY_NUMBER, replace(BY_WORDS, at=500.0, until=2000.0)])
+    heard = fold(Heard(), [BY_NUMBER, BY_WORDS._replace(at=500.0, until=2000.0)])
     assert heard.limit.until == 2000.0
 
 

@@ -24,7 +24,7 @@ from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, mes
 S, W = Stage, Why
 LINE = "limit · resets 3pm"
 BANNER = reading("limited", line=LINE, until=NOW.wall + 600)
-OTHER = replace(BANNER, line="another limit · resets 5pm", until=NOW.wall + 7200)
+OTHER = BANNER._replace(line="another limit · resets 5pm", until=NOW.wall + 7200)
 TOLD = limit(source=Witness.HOOK, until=NOW.wall + 900)
 BUSY = seen(reading=reading("working"))
 LIMITED = replace(READY, state="limited")
@@ -39,7 +39,7 @@ SHOWN = replace(READY, limit=limit(**JUST_NOW))
 BRIEF = replace(REPORTED, limit=replace(REPORTED.limit, until=NOW.wall + SETTLE_S / 2))
 FADING = replace(ARMED, state="idle", limit=limit(clear_seen=NOW.steady - 5))
 BEFORE = ARMED.limit.since - 1  # a turn that the limit has ended
-MENU = replace(BANNER, dialog="limit-menu", key="Escape")
+MENU = BANNER._replace(dialog="limit-menu", key="Escape")
 
 
 def at_work(memory: AgentMemory) -> AgentMemory:
@@ -96,7 +96,7 @@ def after(seconds: float) -> Moment:
         (OVER, seen(pane=dead(), survivors=2), S.OVER, W.LEFTOVERS, S.OVER, {}),
         (OVER, seen(pane=dead(), survivors=0), S.OVER, W.RESTARTED, S.OPEN, {}),
         (OVER, seen(reading=MENU), S.OVER, W.MENU, S.OVER, {}),
-        (OVER, seen(reading=replace(MENU, key="")), S.OVER, W.QUESTION, S.OVER, {}),
+        (OVER, seen(reading=MENU._replace(key="")), S.OVER, W.QUESTION, S.OVER, {}),
         (OVER, seen(reading=BANNER), S.OVER, W.PROBED, S.PROBED, {}),
         (
             replace(SETTLING, limit=replace(SETTLING.limit, probed=NOW.steady - 3)),
@@ -144,7 +144,7 @@ def test_every_row_of_the_tables_is_named_in_these_tests():
 @pytest.mark.parametrize(("days", "capped"), [(7.9, False), (30, True), (400, True)])
 def test_no_window_is_longer_than_eight_days_and_the_date_is_told(days, capped):
     """T71."""
-    banner = replace(BANNER, until=NOW.wall + days * 86_400)
+    banner = BANNER._replace(until=NOW.wall + days * 86_400)
     verdict = judge(case(HINTED, seen=seen(reading=banner)))
     made = verdict.memory.limit
     assert made.until == (NOW.wall + HORIZON_S if capped else banner.until + WD.limit_reset_slack)
@@ -165,9 +165,9 @@ def test_a_time_of_day_is_not_tomorrows_once_it_has_passed(slack):
     midnight = NOW.wall - NOW.wall % 86_400 + 86_400
     memory, probed, windows = READY, 0, set()
     for step in range(0, 2000, 20):
-        now = replace(NOW, wall=midnight - 300 + step, steady=NOW.steady + step)
+        now = NOW._replace(wall=midnight - 300 + step, steady=NOW.steady + step)
         words = read(CLOCK, "go\nlimit reached, resets 12:00am", now=now.wall, zone="UTC")
-        look = seen(reading=words, pane=replace(PANE, activity=midnight - 400))
+        look = seen(reading=words, pane=PANE._replace(activity=midnight - 400))
         judged = judge(case(memory, seen=look, now=now, watchdog=wd, backend=CLOCK))
         memory = judged.memory
         probed += sum(note.type == "agent.probed" for note in judged.notes)
@@ -181,7 +181,7 @@ def test_a_time_of_day_is_not_tomorrows_once_it_has_passed(slack):
 
 # --- who said it --------------------------------------------------------------------------------------
 
-SPOKEN = replace(BANNER, spoken=True)
+SPOKEN = BANNER._replace(spoken=True)
 BAD = [s for s in ScreenState if s in {"limited", "wedged", "auth", "context", "error"}]
 
 
@@ -191,18 +191,18 @@ def weighed(memory=READY, **more):
 
 @pytest.mark.parametrize("state", BAD)
 def test_words_that_a_source_ascribes_to_the_model_accuse_nobody(state):
-    own = weighed(reading=replace(SPOKEN, state=state), answered=True)
+    own = weighed(reading=SPOKEN._replace(state=state), answered=True)
     assert (own.seen.reading.state, own.seen.reading.pattern) == ("idle", OWN)
-    notice = weighed(reading=replace(SPOKEN, state=state))
+    notice = weighed(reading=SPOKEN._replace(state=state))
     assert notice.seen.reading.state == state
-    footer = weighed(reading=replace(SPOKEN, state=state, spoken=False), answered=True)
+    footer = weighed(reading=SPOKEN._replace(state=state, spoken=False), answered=True)
     assert footer.seen.reading.state == state  # no agent writes there
 
 
 def test_words_wait_a_moment_for_the_source_that_says_the_turn_goes_on():
     early = weighed(reading=SPOKEN, working=True)
     assert (early.seen.reading.state, early.seen.reading.pattern) == ("working", EARLY)
-    later = replace(early, now=replace(NOW, steady=NOW.steady + 60), seen=seen(reading=SPOKEN, working=True))
+    later = replace(early, now=NOW._replace(steady=NOW.steady + 60), seen=seen(reading=SPOKEN, working=True))
     assert weigh(later).seen.reading.state == "limited"
 
 

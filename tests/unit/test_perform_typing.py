@@ -131,7 +131,7 @@ def test_who_is_in_the_pane_is_not_told_by_an_older_reading(action, monkeypatch)
         pane.stdin.write(b"go\n")
         pane.stdin.flush()
         until(lambda: [p.name for p in ProcTable().tree(pane.pid)] == ["tail"])
-        ref = replace(REF, pid=pane.pid)
+        ref = REF._replace(pid=pane.pid)
         done = Performer(stage, stage, None).act(replace(action, ref=ref, expects="sh"), message())
     finally:
         pane.kill()
@@ -158,7 +158,7 @@ def test_a_text_that_a_predecessor_died_before_typing_is_typed_and_one_that_was_
 ):
     """I11, I20: a silent program may be slow to read what tmux took; it never gets what nobody typed."""
     memory = flying(MessageState.TYPED, 3.0, at_wall=NOW.wall - 3.0, pasted=pasted)
-    silent = replace(PANE, activity=NOW.wall - 60)
+    silent = PANE._replace(activity=NOW.wall - 60)
     look = seen(pane=silent, reading=reading("idle", draft=""))
     verdict = receipts(case(replace(memory, state="idle"), backend=DECLARED, seen=look))
     assert says in verdict.reason

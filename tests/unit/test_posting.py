@@ -79,8 +79,8 @@ def test_with_a_server_that_answers_a_message_is_posted_and_on_record_before_it_
     "look",
     [
         {"reading": reading("idle", draft="a person's half sentence")},
-        {"pane": replace(PANE, in_mode=True)},
-        {"pane": replace(PANE, typed_at=NOW.wall - 1)},
+        {"pane": PANE._replace(in_mode=True)},
+        {"pane": PANE._replace(typed_at=NOW.wall - 1)},
     ],
     ids=["a-draft", "copy-mode", "somebody-types"],
 )
@@ -95,7 +95,7 @@ def test_who_has_the_composer_for_themselves_is_not_in_its_way(look):
         ("asking", {"reading": reading("asking", dialog="permission")}),
         ("unknown", {"reading": reading("unknown")}),
         ("idle", {"proc": ProcView(expected=False, shell_only=True)}),
-        ("idle", {"pane": replace(PANE, dead=True)}),
+        ("idle", {"pane": PANE._replace(dead=True)}),
     ],
     ids=["asking", "unknown", "a-shell", "dead"],
 )
@@ -182,7 +182,7 @@ def test_a_server_that_never_says_is_given_up_on_and_told_as_not_confirmed():
 
 
 def test_a_persons_words_to_a_run_that_ended_are_not_said_twice():
-    verdict = answered(flying(), Posted.UNSURE, pane=replace(PANE, dead=True))
+    verdict = answered(flying(), Posted.UNSURE, pane=PANE._replace(dead=True))
     assert verdict.finished[0].status is MessageState.FAILED
 
 

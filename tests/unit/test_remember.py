@@ -17,7 +17,7 @@ from fleet.core.remember import remember
 from fleet.core.words import MessageState, PingAbout
 from tests.unit.cases import NOW, PANE, READY, SERVICE, case, dead, limit, message, reading, seen
 
-NEW = replace(PANE, ref=replace(PANE.ref, run="run2", pid=200), created=NOW.wall - 1)
+NEW = PANE._replace(ref=PANE.ref._replace(run="run2", pid=200), created=NOW.wall - 1)
 
 
 def kinds(notes):

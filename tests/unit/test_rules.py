@@ -418,7 +418,7 @@ def test_a_conversation_that_cannot_be_resumed_is_set_aside_after_its_own_words(
 # --- limits ----------------------------------------------------------------------------------------
 
 BANNER = reading("limited", line="You've hit your limit · resets 3pm", until=NOW.wall + 3600)
-OLD = replace(BANNER, line="limit · resets 3pm")  # the one that armed the window
+OLD = BANNER._replace(line="limit · resets 3pm")  # the one that armed the window
 LIMITED = replace(READY, state="limited")
 SHUT = replace(LIMITED, limit=limit())
 OPEN = replace(LIMITED, limit=limit(until=NOW.wall - 1))
@@ -439,7 +439,7 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
         ),
         pytest.param(
             SHUT,
-            seen(reading=replace(BANNER, until=NOW.wall + 555)),
+            seen(reading=BANNER._replace(until=NOW.wall + 555)),
             None,
             "limited",
             id="R092-inside-the-window-nothing",
@@ -486,14 +486,14 @@ PROBED = replace(LIMITED, limit=limit(until=NOW.wall - 60, probed=NOW.steady - 2
         ),
         pytest.param(
             OPEN,
-            seen(reading=replace(OLD, dialog="limit", key="Escape")),
+            seen(reading=OLD._replace(dialog="limit", key="Escape")),
             Press,
             "allowed key",
             id="its-dialog-is-answered-with-its-one-key",
         ),
         pytest.param(
             OPEN,
-            seen(reading=replace(OLD, dialog="limit", key="")),
+            seen(reading=OLD._replace(dialog="limit", key="")),
             None,
             "dialog is open",
             id="or-reported",
@@ -536,7 +536,7 @@ def test_the_window_ends_slack_after_the_reset():
 
 
 def test_an_unreadable_reset_uses_the_flat_fallback():
-    banner = replace(BANNER, until=None)
+    banner = BANNER._replace(until=None)
     verdict = limits(case(replace(LIMITED, limit_hint=NOW.steady - 1), seen=seen(reading=banner)))
     assert verdict.memory.limit.until == NOW.wall + 300  # R155
     assert not verdict.memory.limit.parsed
@@ -567,7 +567,7 @@ def test_what_is_submitted_at_the_end_of_a_window_is_its_one_probe(kind, resumes
     agent = replace(AGENT, resume_on_reset=resumes)
     typed = message(kind, status=MessageState.TYPED, run="run1", at=NOW.steady - 1)
     memory = replace(OPEN, outbox=(typed, message("probe")))
-    pressed = receipts(case(memory, agent=agent, seen=seen(reading=replace(OLD, draft=typed.text))))
+    pressed = receipts(case(memory, agent=agent, seen=seen(reading=OLD._replace(draft=typed.text))))
     assert isinstance(pressed.action, Press)
     tried = pressed.memory.limit
     assert (tried.probed, tried.probes) == (NOW.steady, 1)
@@ -799,7 +799,7 @@ def test_wake(agent, woke, queued):
 
 def test_two_wakes_are_never_queued():
     first = wake(case(replace(READY, woke=NOW.steady - 601), agent=WAKING))
-    later = replace(NOW, steady=NOW.steady + 700)
+    later = NOW._replace(steady=NOW.steady + 700)
     second = wake(case(first.memory, agent=WAKING, now=later))
     assert len([m for m in second.memory.outbox if m.kind is MessageKind.WAKE]) == 1
 
@@ -894,7 +894,7 @@ WAITING = replace(READY, outbox=(message(),))
             id="but-again-after-a-while",
         ),
         pytest.param(
-            WAITING, seen(pane=replace(PANE, in_mode=True)), {}, None, "copy mode", id="K2-not-in-copy-mode"
+            WAITING, seen(pane=PANE._replace(in_mode=True)), {}, None, "copy mode", id="K2-not-in-copy-mode"
         ),
         pytest.param(
             WAITING,
@@ -914,7 +914,7 @@ WAITING = replace(READY, outbox=(message(),))
         ),
         pytest.param(
             WAITING,
-            seen(reading=replace(reading("idle", draft=""), commands=True)),
+            seen(reading=reading("idle", draft="")._replace(commands=True)),
             {},
             None,
             "runs what is typed",
@@ -946,7 +946,7 @@ WAITING = replace(READY, outbox=(message(),))
         ),
         pytest.param(
             WAITING,
-            seen(pane=replace(PANE, typed_at=NOW.wall - 5)),
+            seen(pane=PANE._replace(typed_at=NOW.wall - 5)),
             {},
             None,
             "a person is typing",
@@ -1132,7 +1132,7 @@ EMPTY = reading("idle", draft="")
         ),
         pytest.param(
             in_flight(MessageState.SUBMITTED, 1, enters=1),
-            seen(reading=replace(EMPTY, queued="  ↳ please go on with it"), prompts=((NOW.wall - 500, ""),)),
+            seen(reading=EMPTY._replace(queued="  ↳ please go on with it"), prompts=((NOW.wall - 500, ""),)),
             None,
             "queue",
             id="unless-its-queue-shows-it",
@@ -1176,7 +1176,7 @@ def test_the_receipt_of_another_prompt_is_not_ours(arrived, confirmed):
 
 
 def test_a_program_that_has_drawn_nothing_since_is_not_typed_to_again():
-    quiet = replace(PANE, activity=NOW.wall - 60)
+    quiet = PANE._replace(activity=NOW.wall - 60)
     verdict = receipts(case(in_flight(MessageState.TYPED, 3), seen=seen(reading=EMPTY, pane=quiet)))
     assert "not drawn" in verdict.reason
     late = receipts(case(in_flight(MessageState.TYPED, 25), seen=seen(reading=EMPTY, pane=quiet)))
@@ -1242,7 +1242,7 @@ def test_what_was_put_into_the_outbox_is_taken_in_once():
     new = replace(message(), queued=0.0)
     memory = receive(replace(READY, outbox=(new,)), NOW)
     assert [m.queued for m in memory.outbox] == [NOW.steady]
-    assert receive(memory, replace(NOW, steady=NOW.steady + 9)) is memory
+    assert receive(memory, NOW._replace(steady=NOW.steady + 9)) is memory
 
 
 def test_a_newer_ping_that_was_put_down_replaces_one_that_waits():

@@ -146,7 +146,7 @@ def test_a_kept_screen_is_a_capture_with_its_label_and_proves_itself(tmp_path):
     (capture,) = corpus.captures("claude", str(tmp_path))
     assert corpus.check(claude, capture).ok
     assert (capture.state, capture.draft, capture.taken) == ("idle", "a human draft here", 1794799000.0)
-    other = dataclasses.replace(reading, state=ScreenState.UNKNOWN)
+    other = reading._replace(state=ScreenState.UNKNOWN)
     screen_verb.keep(str(tmp_path), claude, text, other, now + 5, "UTC")
     assert [c.state for c in corpus.captures("claude", str(tmp_path))] == ["idle", "unknown"]
 

@@ -9,7 +9,6 @@ A row that does not parse makes the whole answer unavailable: half a list looks 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from fleet.core.seen import Listing, PaneRef, PaneView, ServerId
 from fleet.host.tmux.dialects import PANE_PID, STAMPED_PID, number, number_or_none
@@ -71,7 +70,7 @@ class Rows:
                 views.setdefault(session, view)
         for session, at in _typed(clients.split("\n")).items():
             if session in views:
-                views[session] = replace(views[session], typed_at=at)
+                views[session] = views[session]._replace(typed_at=at)
         strangers = dict.fromkeys(session for _, session in now.values() if session not in views)
         strangers.pop(anchor(self._project), None)
         return Listing(server, tuple(views.values()), tuple(strangers))

@@ -13,7 +13,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.seen import Listing, PaneRef, ServerId
 from fleet.host.tmux import language, pane_rows
@@ -38,8 +38,7 @@ class Lost(Unavailable):
     """The server ended under our hands; whether it acted is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """The answer to a batch: each line's output (None: the line failed), whose it is, its complaints."""
 
     texts: tuple[str | None, ...]
