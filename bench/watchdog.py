@@ -29,7 +29,7 @@ def ticks(size: int, rounds: int) -> tuple[float, float]:
         made.agents("up", "--no-wait", timeout=600)
         made.agents("down", "watchdog")
         fleet = config.load(str(made.config))
-        tmux = ControlTmux(server_of(fleet))
+        tmux = ControlTmux(server_of(fleet.ground))
         world = real_world(fleet, tmux)
         read = Reloader(world, str(made.config), config.parse)
         dog = Supervisor(world, read, real_helpers(fleet, world))

@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 
 def refuse_others(mode: int, path: str) -> None:
@@ -85,15 +84,15 @@ def ident_of(stat: os.stat_result) -> Ident:
     return (stat.st_dev, stat.st_ino)
 
 
-@dataclass(slots=True)
 class Tail:
     """How far one file has been read."""
 
-    path: str
-    ident: Ident
-    offset: int = 0
-    seal: bytes = b""
-    stamp: tuple[int, int] = (-1, -1)  # size and modification time at the last look
+    def __init__(self, path: str, ident: Ident, offset: int = 0, seal: bytes = b"") -> None:
+        self.path = path
+        self.ident = ident
+        self.offset = offset
+        self.seal = seal
+        self.stamp = (-1, -1)  # size and modification time at the last look
 
     def changed(self, stat: os.stat_result) -> bool:
         """Whether a look into the file could find anything."""

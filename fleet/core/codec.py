@@ -9,7 +9,6 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Builder = Callable[[Any], Any]
 
+_NONE = object()
 _BARE = frozenset({str, int, float, bool, type(None)})
 
 
@@ -39,7 +39,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _is_record(kind: type) -> bool:
-    return hasattr(kind, "_fields") or is_dataclass(kind)
+    return hasattr(kind, "__match_args__")
 
 
 def _plain_mapping(mapping: dict[Any, Any]) -> Any:
@@ -64,17 +64,11 @@ def from_plain(kind: type[T], data: Any) -> T:
 
 
 @cache
-def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
-    if is_dataclass(kind):
-        return tuple((f.name, _default(f)) for f in fields(kind))
-    named: Any = kind
-    return tuple((name, named._field_defaults.get(name, MISSING)) for name in named._fields)
-
-
-def _default(field: Field[Any]) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    return field.default_factory() if field.default_factory is not MISSING else MISSING
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Each field with its default, which is no value at all where there is none."""
+    names = kind.__match_args__
+    given = (kind.__new__ if issubclass(kind, tuple) else kind.__init__).__defaults__ or ()
+    return tuple(zip(names, (_NONE,) * (len(names) - len(given)) + given, strict=True))
 
 
 @cache

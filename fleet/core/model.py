@@ -316,9 +316,14 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet(Ground):
+class Fleet:
     """The whole declaration."""
 
+    config_path: str
+    session_prefix: str
+    log_dir: str
+    tmux_socket: str
+    project_id: str
     project_dir: str
     watchdog: WatchdogSpec = field(default_factory=WatchdogSpec)
     backends: tuple[Backend, ...] = ()
@@ -362,14 +367,17 @@ class Fleet(Ground):
         return f"{self.session_prefix}{WATCHDOG}"
 
     @property
+    def ground(self) -> Ground:
+        """Where it lives."""
+        return Ground(
+            self.config_path, self.session_prefix, self.log_dir, self.tmux_socket, self.project_id
+        )
+
+    @property
     def outline(self) -> Outline:
         """What showing it takes."""
         return Outline(
-            config_path=self.config_path,
-            session_prefix=self.session_prefix,
-            log_dir=self.log_dir,
-            tmux_socket=self.tmux_socket,
-            project_id=self.project_id,
+            ground=self.ground,
             watchdog_session=self.watchdog_session,
             signal_interval=self.watchdog.signal_interval,
             agents=tuple(map(_listed, self.agents)),

@@ -11,7 +11,6 @@ lives (its names, its directory, its tmux server) is not followed while a fleet 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
@@ -20,8 +19,7 @@ WATCHDOG = "watchdog"  # the reserved name: the session that runs the supervisor
 KEYS = ("session_prefix", "log_dir", "tmux_socket")  # what a running fleet keeps until `down`
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(NamedTuple):
     """What says where a fleet lives. A running one keeps it until `down`."""
 
     config_path: str  # in a record, its real path
@@ -44,10 +42,10 @@ class Listed(NamedTuple):
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline(Ground):
+class Outline(NamedTuple):
     """A whole fleet as it was declared."""
 
+    ground: Ground
     watchdog_session: str
     signal_interval: float
     agents: tuple[Listed, ...] = ()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -49,10 +48,15 @@ MANAGERS = (
 )
 
 
+def has(program: str) -> bool:
+    """Is it on PATH?"""
+    return any(os.access(os.path.join(folder, program), os.X_OK) for folder in os.get_exec_path())
+
+
 def lacking() -> list[str]:
     """What the two commands of the README need and this machine does not have."""
-    missing = [tool for tool in (TMUX, GIT) if not shutil.which(tool)]
-    if importlib.util.find_spec("ensurepip") is None and not shutil.which("uv"):
+    missing = [tool for tool in (TMUX, GIT) if not has(tool)]
+    if importlib.util.find_spec("ensurepip") is None and not has("uv"):
         missing.append(VENV)
     return missing
 
@@ -60,7 +64,7 @@ def lacking() -> list[str]:
 def commands(needs: Sequence[str]) -> list[list[str]]:
     """What installs them, in order; with sudo where root is needed, we are not, and sudo is there."""
     for manager in MANAGERS:
-        if shutil.which(manager.program):
+        if has(manager.program):
             break
     else:
         return []
@@ -71,7 +75,7 @@ def commands(needs: Sequence[str]) -> list[list[str]]:
     ]
     if not names:
         return []
-    sudo = ["sudo"] if manager.by_root and os.geteuid() and shutil.which("sudo") else []
+    sudo = ["sudo"] if manager.by_root and os.geteuid() and has("sudo") else []
     update = [[*sudo, manager.program, *manager.update]] if manager.update else []
     return [*update, [*sudo, manager.program, *manager.install, *names]]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from fleet.core.seen import PaneView
 from fleet.core.words import EventType
@@ -25,16 +24,16 @@ AGAIN_S = 5.0  # between two tries to write a log that was cut off
 ROOM = 64 << 10  # free bytes without which there is no use in trying
 
 
-@dataclass(slots=True)
 class _Log:
     """What is known of one session's log."""
 
-    seen: PaneView | None = None  # as at the last look: the same row means that nothing was printed
-    rotated: float = -1e12
-    flooded: bool = False
-    cut: bool = False  # no `cat` writes it, for another reason than its size
-    tried: float = -1e12
-    owed: bool = False  # renamed, and the old writer still holds the renamed file
+    def __init__(self) -> None:
+        self.seen: PaneView | None = None  # as at the last look: the same row means that nothing was printed
+        self.rotated = -1e12
+        self.flooded = False
+        self.cut = False  # no `cat` writes it, for another reason than its size
+        self.tried = -1e12
+        self.owed = False  # renamed, and the old writer still holds the renamed file
 
 
 class LogKeeper:

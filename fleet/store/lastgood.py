@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from fleet.core.outline import Ground, project_id
@@ -31,15 +30,10 @@ class Record(NamedTuple):
     at: float
 
 
-def ground_of(fleet: Ground) -> Ground:
-    """Where a fleet lives, with the links of its paths followed."""
-    return Ground(
-        os.path.realpath(fleet.config_path),
-        fleet.session_prefix,
-        os.path.realpath(fleet.log_dir),
-        fleet.tmux_socket,
-        fleet.project_id,
-    )
+def real_ground(ground: Ground) -> Ground:
+    """The same, with the links of its paths followed."""
+    path, log_dir = os.path.realpath(ground.config_path), os.path.realpath(ground.log_dir)
+    return ground._replace(config_path=path, log_dir=log_dir)
 
 
 def folder() -> str:
@@ -64,7 +58,7 @@ def recall(path: str, log_dir: str = "") -> Record | None:
         return None
     if record.ground.config_path != real and os.path.lexists(record.ground.config_path):
         return None  # a copy of another project, which has its own
-    return record._replace(ground=replace(record.ground, log_dir=os.path.realpath(log_dir)))
+    return record._replace(ground=record.ground._replace(log_dir=os.path.realpath(log_dir)))
 
 
 def recorded_in(log_dir: str) -> Record | None:
@@ -72,10 +66,10 @@ def recorded_in(log_dir: str) -> Record | None:
     return _record(_read_own(os.path.join(log_dir, "state", RECORD)))
 
 
-def keep(disk: Disk, fleet: Ground, text: str, now: Wall) -> None:
+def keep(disk: Disk, named: Ground, text: str, now: Wall) -> None:
     """This declaration was taken in now. What cannot be kept in one place is kept in the other."""
-    ground = ground_of(fleet)
-    body = {**asdict(ground), "text": text}
+    ground = real_ground(named)
+    body = {**ground._asdict(), "text": text}
 
     def put(path: str) -> None:
         if {**_read_own(path), "at": 0} != {**body, "at": 0}:  # a record of the same text stays
@@ -84,10 +78,10 @@ def keep(disk: Disk, fleet: Ground, text: str, now: Wall) -> None:
     with suppress(OSError):
         disk.make_dir(folder())
         put(_place(ground.config_path))
-        if (named := os.path.abspath(fleet.config_path)) != ground.config_path:  # a link may be removed
-            disk.write(_place(named), json.dumps({"real": ground.config_path}).encode())
+        if (link := os.path.abspath(named.config_path)) != ground.config_path:  # it may be removed
+            disk.write(_place(link), json.dumps({"real": ground.config_path}).encode())
         _prune(now)
-    state = os.path.join(fleet.log_dir, "state")
+    state = os.path.join(named.log_dir, "state")
     with suppress(OSError):
         if os.path.isdir(state):
             put(os.path.join(state, RECORD))
@@ -126,7 +120,7 @@ def _careful(path: str, flags: int) -> int:
 
 
 def _record(body: dict[str, object]) -> Record | None:
-    words = [body.get(key) for key in (*Ground.__slots__, "text")]
+    words = [body.get(key) for key in (*Ground._fields, "text")]
     at = body.get("at")
     if not isinstance(at, int | float) or not all(isinstance(word, str) for word in words):
         return None

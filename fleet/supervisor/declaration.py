@@ -15,7 +15,7 @@ from fleet.host.locks import watchdog_holder
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import Distrust, untrusted
 from fleet.ports import Unavailable
-from fleet.store.lastgood import Record, ground_of, recall, recorded_in
+from fleet.store.lastgood import Record, real_ground, recall, recorded_in
 
 _LOG_DIR = re.compile(r"""^[ \t]*(?:defaults\.)?log_dir[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
 
@@ -57,7 +57,7 @@ def attend(path: str) -> Standing:
         fleet = parse(text, path)
     except ConfigError as error:
         wrong = error
-    here = ground_of(fleet) if fleet is not None else None
+    here = real_ground(fleet.ground) if fleet is not None else None
     record = recall(path, fleet.log_dir if fleet is not None else _salvaged(path, text))
     why = cause(wrong.cause if wrong else Cause.NONE, here, record.ground if record else None, alive)
     if fleet is not None and why is Cause.NONE:
@@ -72,7 +72,7 @@ def attend(path: str) -> Standing:
 def elsewhere(fleet: Fleet) -> Standing | None:
     """The fleet of this file that still runs where an earlier version of the file put it."""
     record = recall(fleet.config_path, fleet.log_dir)
-    here = ground_of(fleet)
+    here = real_ground(fleet.ground)
     why = cause(Cause.NONE, here, record.ground if record else None, alive)
     if record is None or not why:
         return None

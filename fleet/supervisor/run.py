@@ -68,7 +68,7 @@ class Watch:
         self.homeless = 0.0  # until then (monotonic) what is missing of the state directory is written back
         self.tell = tell
         self.clock = clock
-        self.tmux = ControlTmux(server_of(fleet), clock)
+        self.tmux = ControlTmux(server_of(fleet.ground), clock)
         state_dir = os.path.join(fleet.log_dir, "state")
         self.disk = KeepingDisk(state_dir)
         world = real_world(fleet, self.tmux, self.disk, clock)
@@ -159,7 +159,7 @@ class Watch:
     def _keep(self, fleet: Fleet) -> None:
         """Put down what was taken in: verbs go on from it when the file cannot be used."""
         self.kept = self.config.good
-        lastgood.keep(RealDisk(), fleet, self.kept.decode(), self.clock.wall())
+        lastgood.keep(RealDisk(), fleet.ground, self.kept.decode(), self.clock.wall())
 
     def _take_lock_again(self) -> str:
         """Take a removed lock file or state directory again; go on unless another watchdog has it.

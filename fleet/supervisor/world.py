@@ -56,8 +56,8 @@ def real_world(
     clock = clock or RealClock()
     return World(
         host=this_host(),
-        tmux=tmux or server_of(fleet),
-        servers=RealServers(fleet),
+        tmux=tmux or server_of(fleet.ground),
+        servers=RealServers(fleet.ground),
         processes=ProcTable(clock),
         clock=clock,
         disk=disk or RealDisk(),

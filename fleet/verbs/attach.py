@@ -47,15 +47,15 @@ def run(args: argparse.Namespace, io: Io) -> int:
     fleet = running_fleet(args, io)
     session = session_of(fleet, args.name)
     outer = os.environ.get("TMUX", "")
-    server.require_own_server(fleet)
-    command = server.attach_command(fleet, session, outer=outer, read_only=args.read_only)
+    server.require_own_server(fleet.ground)
+    command = server.attach_command(fleet.ground, session, outer=outer, read_only=args.read_only)
     if args.print and args.json:
         io.json({"name": args.name, "session": session, "command": command})
         return 0
     if args.print:
         io.print(shlex.join(command))
         return 0
-    if server.is_there(fleet, session) is False:
+    if server.is_there(fleet.ground, session) is False:
         raise Fail(f"{args.name} has no session {session} now", hint=f"agents.py up {args.name}")
     return _hand_over(command, io)
 
@@ -91,9 +91,9 @@ def _all(args: argparse.Namespace, io: Io) -> int:
     if not (sys.stdin and sys.stdin.isatty()):
         raise Fail("--all needs a terminal", hint="agents.py status shows the same to a program")
     fleet = running_fleet(args, io)
-    server.require_own_server(fleet)
+    server.require_own_server(fleet.ground)
     sessions = {a.name: a.session for a in fleet.agents if a.enabled}
-    if not any(server.is_there(fleet, session) for session in sessions.values()):
+    if not any(server.is_there(fleet.ground, session) for session in sessions.values()):
         raise Fail("no agent is running", hint="agents.py up")
     viewer.sweep(fleet)
     size = shutil.get_terminal_size((160, 48))

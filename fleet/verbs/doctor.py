@@ -279,7 +279,7 @@ def socket(fleet: Fleet) -> Check:
 
 def server(fleet: Fleet) -> Check:
     """One that does not answer is lost to every verb but `down`."""
-    tmux = server_of(fleet)
+    tmux = server_of(fleet.ground)
     try:
         found = tmux.listing().server
     except Unavailable as error:
@@ -290,7 +290,7 @@ def server(fleet: Fleet) -> Check:
 
 def open_files(fleet: Fleet) -> Check:
     """A tmux server that runs out of them answers no verb any more."""
-    tmux = server_of(fleet)
+    tmux = server_of(fleet.ground)
     running = ProcTable().listener(tmux.path)
     pid = running.pid if running else 0
     sessions = sum(member.enabled for member in fleet.members) + EXTRA

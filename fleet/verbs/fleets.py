@@ -108,7 +108,7 @@ class Fleets:
 
     def keep(self, fleet: Fleet, text: str, now: Wall) -> None:
         """This declaration was taken in."""
-        lastgood.keep(RealDisk(), fleet, text, now)
+        lastgood.keep(RealDisk(), fleet.ground, text, now)
 
     def operator(self, fleet: Fleet) -> Operator:
         """What carries the verb out."""

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet import __version__
-from fleet.core.codec import from_plain, to_plain
+from fleet.core.codec import from_plain
 from fleet.core.desired import Want
 from fleet.core.outline import Outline
 from fleet.core.views import Now, overlaid, problem, unjudged
@@ -20,7 +20,7 @@ from fleet.host.locks import Beat, pulse
 from fleet.host.tmux.server import server_of
 from fleet.host.trust import untrusted
 from fleet.ports import Clock, Unavailable
-from fleet.store.lastgood import ground_of, recall
+from fleet.store.lastgood import real_ground, recall
 from fleet.store.wishes import read_view, wants
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def at_hand(named: str, clock: Clock) -> Found | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     dog = _dog(fleet, clock)
-    ours = fleet.config_path == path and ground_of(fleet) == record.ground
+    ours = fleet.ground.config_path == path and real_ground(fleet.ground) == record.ground
     return Found(fleet, view, dog) if ours and dog.state is not WatchdogState.STOPPED else None
 
 
@@ -90,15 +90,17 @@ def looked(fleet: Fleet) -> dict[str, Any]:
 
 
 def _dog(fleet: Outline, clock: Clock) -> Beat:
-    return pulse(os.path.join(fleet.log_dir, "state"), fleet.signal_interval, clock.wall())
+    return pulse(os.path.join(fleet.ground.log_dir, "state"), fleet.signal_interval, clock.wall())
 
 
 def _declares(view: dict[str, Any], fleet: Outline) -> bool:
     """Is it of these members, phases and names? The file may be known by another path."""
-    if view.get("version") != __version__:
+    try:
+        told = from_plain(Outline, view["declared"]["outline"])
+    except (KeyError, TypeError, ValueError):
         return False
-    told = view.get("declared", {}).get("outline", {})
-    return bool({**told, "config_path": ""} == {**to_plain(fleet), "config_path": ""})
+    here = told.ground._replace(config_path=fleet.ground.config_path)
+    return view.get("version") == __version__ and told._replace(ground=here) == fleet
 
 
 def row_of(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def facts_of(found: Found, config: dict[str, Any] | None = None) -> dict[str, An
     listing, blind = _listing(fleet)
     panes = {p.ref.session: p for p in listing.panes} if listing else {}
     foreign = frozenset(listing.foreign if listing else ())
-    now = Now(panes, foreign, blind, wants(os.path.join(fleet.log_dir, "state")), dog.state)
+    now = Now(panes, foreign, blind, wants(os.path.join(fleet.ground.log_dir, "state")), dog.state)
     known = {r["name"]: r for r in (*view.get("agents", ()), *view.get("services", ()))}
     rows = [overlaid(known.get(m.name) or unjudged(m), now) for m in fleet.members]
     strays = _strays(fleet, now, rows)
@@ -129,10 +131,10 @@ def facts_of(found: Found, config: dict[str, Any] | None = None) -> dict[str, An
         "version": __version__,
         "at": view.get("at"),
         "project": {
-            "config": fleet.config_path,
-            "prefix": fleet.session_prefix,
-            "socket": fleet.tmux_socket,
-            "log_dir": fleet.log_dir,
+            "config": fleet.ground.config_path,
+            "prefix": fleet.ground.session_prefix,
+            "socket": fleet.ground.tmux_socket,
+            "log_dir": fleet.ground.log_dir,
         },
         "config": config or IN_FORCE,
         "watchdog": {
@@ -163,7 +165,7 @@ def as_desired(facts: dict[str, Any]) -> bool:
 def _listing(fleet: Outline) -> tuple[Listing | None, str]:
     """One answer of tmux, or why there is none."""
     try:
-        return server_of(fleet).listing(), ""
+        return server_of(fleet.ground).listing(), ""
     except Unavailable as error:
         return None, str(error)
 
@@ -172,9 +174,9 @@ def _strays(fleet: Outline, now: Now, rows: list[dict[str, Any]]) -> list[dict[s
     """Sessions with our stamp that the file does not name: removed from it, or renamed in it."""
     known = {r["pid"] for r in rows} | {r["session"] for r in rows} | {fleet.watchdog_session}
     refs = [p.ref for s, p in now.panes.items() if s not in known and (p.dead or p.ref.pid not in known)]
+    prefix = fleet.ground.session_prefix
     return [
-        {"name": ref.session.removeprefix(fleet.session_prefix), "session": ref.session, "pid": ref.pid}
-        for ref in refs
+        {"name": ref.session.removeprefix(prefix), "session": ref.session, "pid": ref.pid} for ref in refs
     ]
 
 
@@ -218,8 +220,8 @@ def _problems(
 
 def _of_the_place(fleet: Outline) -> list[str]:
     """A disk that takes nothing; a config or a state that another user could change: no verb acts on it."""
-    full = _disk_trouble(fleet.log_dir)
-    places = (("config", fleet.config_path), ("log_dir", os.path.join(fleet.log_dir, "state")))
+    full = _disk_trouble(fleet.ground.log_dir)
+    places = (("config", fleet.ground.config_path), ("log_dir", os.path.join(fleet.ground.log_dir, "state")))
     found = [(what, fault) for what, path in places if (fault := untrusted(path))]
     distrust = [f"{what}: {fault}; `up` refuses it: {fault.fix}" for what, fault in found]
     return [full, *distrust] if full else distrust

@@ -158,7 +158,7 @@ def save(args: argparse.Namespace, io: Io) -> int:
         known = ", ".join(a.name for a in fleet.agents)
         raise Fail(f"no agent is called {args.save!r}", hint=f"one of {known}", code=2)
     backend = fleet.backend_of(agent)
-    server = server_of(fleet)
+    server = server_of(fleet.ground)
     try:
         panes = [p for p in server.listing().panes if p.ref.session == agent.session]
         screens = server.capture([panes[0].ref]) if panes else {}

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, io: Io) -> int:
         from fleet.tokens.tokenlog import TokenLog
         from fleet.verbs.metrics import exposition
 
-        io.write(exposition(facts, TokenLog(fleet.log_dir, RealDisk()).records()))
+        io.write(exposition(facts, TokenLog(fleet.ground.log_dir, RealDisk()).records()))
     elif args.json:
         io.json(facts)
     else:
@@ -101,7 +101,7 @@ def _print(fleet: Outline, facts: dict[str, Any], io: Io) -> None:
         lines.append(_place(loop))
     io.paragraph(escaped(" · ".join(lines)))
     if one := next((r for r in facts["agents"] if r["state"] == State.RUNNING), None):
-        attach = escaped("attach: " + shlex.join(attach_command(fleet, one["session"])))
+        attach = escaped("attach: " + shlex.join(attach_command(fleet.ground, one["session"])))
         fits = not io.room or len(attach) <= io.room
         io.print(attach if fits else f"attach: agents.py attach {one['name']}")
     for text in facts["problems"]:

@@ -64,7 +64,7 @@ class RealFleet:
     def __init__(self, fleet: Fleet, clock: Clock) -> None:
         self.fleet = fleet
         self._clock = clock
-        self._server = server_of(fleet)
+        self._server = server_of(fleet.ground)
         self._config = mark_of(fleet.config_path)
         self._place: Bookmark | None = None  # how far the events were read
         self._meter = Meter()

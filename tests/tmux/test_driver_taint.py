@@ -441,7 +441,7 @@ def test_hostile_words_in_the_projects_own_path_and_in_what_a_file_says_once(hos
     assert code == 0, said
     for member in fleet.members:
         arrived(fleet, member)
-    tmux = ControlTmux(server_of(fleet))
+    tmux = ControlTmux(server_of(fleet.ground))
     world = real_world(fleet, tmux)
     jobs = Jobs(world.clock.mono, world.disk, f"{fleet.log_dir}/state/jobs")
     read = Reloader(world, str(p.config), config.parse)

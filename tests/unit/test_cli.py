@@ -614,7 +614,7 @@ NIX = "nix --extra-experimental-features 'nix-command flakes' profile install"
     ],
 )
 def test_one_line_installs_all_that_is_missing(monkeypatch, there, uid, needs, line):
-    monkeypatch.setattr(packages.shutil, "which", lambda name: name if name in there.split() else None)
+    monkeypatch.setattr(packages, "has", lambda name: name in there.split())
     monkeypatch.setattr(packages.os, "geteuid", lambda: uid)
     assert packages.install_line(needs.split()) == line
 

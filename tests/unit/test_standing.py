@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fleet.core.outline import KEYS, Cause, Ground, cause, changed
 from fleet.host.processes import is_control_client
 
 HERE = Ground("/p/agents.toml", "p-", "/p/.ao", "ao-p", "1")
-ELSEWHERE = replace(HERE, log_dir="/p/.other")
-MOVED = replace(HERE, config_path="/old/agents.toml", project_id="2")
+ELSEWHERE = HERE._replace(log_dir="/p/.other")
+MOVED = HERE._replace(config_path="/old/agents.toml", project_id="2")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_a_file_that_is_as_recorded_costs_no_look_at_tmux():
 
 @pytest.mark.parametrize("key", KEYS)
 def test_what_says_where_a_fleet_lives_is_compared(key):
-    assert changed(HERE, replace(HERE, **{key: "other"})) == (key,)
+    assert changed(HERE, HERE._replace(**{key: "other"})) == (key,)
     assert changed(HERE, MOVED) == ()
 
 

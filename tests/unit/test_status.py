@@ -69,7 +69,7 @@ class Scene:
         self.fleet = config.load(str(path))
         self.state = tmp_path / "state" / "state"
         self.state.mkdir(parents=True, mode=0o700)
-        lastgood.keep(RealDisk(), self.fleet, path.read_text(), NOW)
+        lastgood.keep(RealDisk(), self.fleet.ground, path.read_text(), NOW)
         self.path, self.panes, self.foreign, self.rows, self.silent = path, [], [], {}, ""
         monkeypatch.setattr(TmuxServer, "listing", lambda _server: self._listing())
         monkeypatch.setattr(TmuxServer, "capture", lambda *_words, **_more: {})

@@ -8,7 +8,6 @@ watchdog asks the same questions without any process at all.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -210,7 +209,7 @@ def not_installed() -> Unavailable:
 
 def require_tmux() -> None:
     """Before anything is made that only a fleet needs."""
-    if not shutil.which("tmux"):
+    if not packages.has(packages.TMUX):
         raise not_installed()
 
 

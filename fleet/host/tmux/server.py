@@ -17,70 +17,70 @@ RECORDED = "socket"  # in the state directory: where the server really is, as th
 class RealServers:
     """The Servers port."""
 
-    def __init__(self, fleet: Ground) -> None:
-        self._fleet = fleet
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
 
     def require_tmux(self) -> None:
         require_tmux()
 
     def ours(self) -> TmuxServer:
-        return server_of(self._fleet)
+        return server_of(self._ground)
 
     def socket(self) -> str:
-        return resolve_socket(self._fleet.tmux_socket)
+        return resolve_socket(self._ground.tmux_socket)
 
     def users_listing(self) -> Listing:
         if not os.path.exists(resolve_socket("default")):
             return Listing(None)  # most machines: no process needs to be started to learn that
         try:
-            return _server(self._fleet, "default").listing()
+            return _server(self._ground, "default").listing()
         except Unavailable:
             return Listing(None)
 
 
-def server_of(fleet: Ground) -> TmuxServer:
+def server_of(ground: Ground) -> TmuxServer:
     """The fleet's tmux server, spoken to by processes."""
-    return _server(fleet, fleet.tmux_socket, _elsewhere(fleet))
+    return _server(ground, ground.tmux_socket, _elsewhere(ground))
 
 
-def _server(fleet: Ground, socket: str, path: str = "") -> TmuxServer:
-    return TmuxServer(socket, fleet.project_id, fleet.log_dir, socket_path=path)
+def _server(ground: Ground, socket: str, path: str = "") -> TmuxServer:
+    return TmuxServer(socket, ground.project_id, ground.log_dir, socket_path=path)
 
 
-def recorded_socket(fleet: Ground) -> str:
+def recorded_socket(ground: Ground) -> str:
     """Where the server really is, as the first `up` found it; empty before that."""
     try:
-        return reading.read(os.path.join(fleet.log_dir, "state", RECORDED), 4096).decode().strip()
+        return reading.read(os.path.join(ground.log_dir, "state", RECORDED), 4096).decode().strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def _elsewhere(fleet: Ground) -> str:
+def _elsewhere(ground: Ground) -> str:
     """The recorded socket, if the server's name would lead to another one now."""
-    path = recorded_socket(fleet)
-    return "" if path == resolve_socket(fleet.tmux_socket) else path
+    path = recorded_socket(ground)
+    return "" if path == resolve_socket(ground.tmux_socket) else path
 
 
 # --------------------------------------------------------------------------------------------------
 # How a person's terminal reaches a session: the one tmux command that `attach` runs and `status` prints.
 
 
-def server_command(fleet: Ground) -> list[str]:
+def server_command(ground: Ground) -> list[str]:
     """The fleet's tmux server, by its name, or by its path where the name would lead elsewhere."""
-    path = _elsewhere(fleet)
-    return ["tmux", "-S", path] if path else ["tmux", "-L", fleet.tmux_socket]
+    path = _elsewhere(ground)
+    return ["tmux", "-S", path] if path else ["tmux", "-L", ground.tmux_socket]
 
 
-def require_own_server(fleet: Ground) -> None:
+def require_own_server(ground: Ground) -> None:
     """Unavailable if the recorded server may be another user's: a terminal is not handed to it."""
-    command = server_command(fleet)
+    command = server_command(ground)
     if "-S" in command:
         check_socket(command[-1])
 
 
-def attach_command(fleet: Ground, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
+def attach_command(ground: Ground, session: str, *, outer: str = "", read_only: bool = False) -> list[str]:
     """Show a session. `outer` is the caller's TMUX: a client of the same server switches over."""
-    server = server_command(fleet)
+    server = server_command(ground)
     verb = "switch-client" if outer and _same_server(server, outer) else "attach-session"
     return [*server, verb, *(["-r"] if read_only else []), "-t", f"={session}:"]
 
@@ -91,9 +91,9 @@ def environment(command: list[str]) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not (nested and k in {"TMUX", "TMUX_PANE"})}
 
 
-def is_there(fleet: Ground, session: str) -> bool | None:
+def is_there(ground: Ground, session: str) -> bool | None:
     """Whether the session exists; None when tmux is missing or does not answer."""
-    done = ask([*server_command(fleet), "has-session", "-t", f"={session}:"])
+    done = ask([*server_command(ground), "has-session", "-t", f"={session}:"])
     return None if done is None else done.returncode == 0
 
 

@@ -64,7 +64,7 @@ def _alive(pid: int) -> bool:
 
 def tile_command(fleet: Fleet, session: str, name: str, *, write: bool) -> str:
     """What runs in a tile: a client of the session, again when the agent is back, until the fleet is gone."""
-    server = shlex.join(server_command(fleet))
+    server = shlex.join(server_command(fleet.ground))
     flags = "-f ignore-size" if write else "-r"
     target, gone = shlex.quote(f"={session}:"), shlex.quote(f"{name} is not running")
     let_go = shlex.quote(f"set-option -wu -t ={session}: window-size")
