@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 ABSURD = 1 << 53  # no count is this large; what is, was not written by a CLI
 UNKNOWN = "unknown"  # a model or day the record does not name
 _SIDE = "\x00side"  # stands in the request's place: side-chain copies are told apart by message only
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """The four kinds of token a provider bills, kept apart because their prices differ by fifty."""
 
     input: int = 0

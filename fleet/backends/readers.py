@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fleet.backends import profiles
 from fleet.backends.ledger import UNKNOWN, Counts, Ledger, Transcript
@@ -114,8 +114,7 @@ class DocumentFormat(Format):
     entries: Callable[[dict[str, Any]], Iterator[Entry]] | None = None  # None: it is counted only
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReader:
+class UsageReader(NamedTuple):
     """All that one CLI keeps."""
 
     homes: Callable[[Mapping[str, str]], tuple[str, ...]]  # where, for a process with that environment
@@ -172,8 +171,7 @@ class Role(StrEnum):
     SYSTEM = "system"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One event. `at` is seconds since the epoch, None where the record is not dated."""
 
     at: float | None

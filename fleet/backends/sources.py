@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.backends import profiles
 from fleet.core.model import Backend
@@ -39,8 +39,7 @@ class Reach(StrEnum):
     PAGE = "page"  # fetched over HTTP from the loopback
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One place to look at."""
 
     adapter: str
@@ -62,8 +61,7 @@ class Facts:
     server: str = ""  # address of its server, if it has one
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """Under what circumstances some bytes were read."""
 
     backend: Backend
@@ -73,8 +71,7 @@ class Heading:
     zone: str = "UTC"  # the host's
 
 
-@dataclass(frozen=True, slots=True)
-class Mailbox:
+class Mailbox(NamedTuple):
     """How the server of a CLI is given a message."""
 
     user: str  # goes with the password of the server
@@ -83,8 +80,7 @@ class Mailbox:
     letter: Callable[[str, str, str, str], tuple[str, bytes, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(NamedTuple):
     """One structured source."""
 
     sources: Callable[[Backend, Facts], tuple[Source, ...]]

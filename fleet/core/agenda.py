@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.times.moment import Moment, Steady, later
 
@@ -15,8 +15,7 @@ HURRIED = 50  # so many shortest waits in a row are followed by ...
 PAUSE_S = 0.5  # ... a forced one
 
 
-@dataclass(frozen=True, slots=True)
-class Agenda:
+class Agenda(NamedTuple):
     """Everything that may make the next look due."""
 
     listed: Steady  # the last look

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.decision import Note
 from fleet.core.desired import Want
@@ -30,8 +30,7 @@ BY_SCREEN: dict[ScreenState | None, Detail] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProcView:
+class ProcView(NamedTuple):
     """The pane's process tree, summed up."""
 
     expected: bool = True  # the backend's own process is there, or the backend names none
@@ -41,8 +40,7 @@ class ProcView:
     measured: bool = True  # there was a last look to compare with; until then `busy` means nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """What the operator wants of this agent."""
 
     want: Want | None = None  # None: nothing was said
@@ -57,8 +55,7 @@ class Wish:
     over: bool = False  # its pause has come to its end, and stands on record still
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSeen:
+class AgentSeen(NamedTuple):
     """What this look found of one agent."""
 
     blind: str = ""  # why we could not look; everything else then means nothing
@@ -91,8 +88,7 @@ class AgentSeen:
     unwanted: tuple[str, ...] = ()  # messages that their senders took back
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """All a rule may look at."""
 
     agent: Member
@@ -114,7 +110,7 @@ class Case:
 
     def with_memory(self, memory: AgentMemory) -> Case:
         """The same case with another memory."""
-        return self if memory is self.memory else replace(self, memory=memory)
+        return self if memory is self.memory else self._replace(memory=memory)
 
     @property
     def leased(self) -> bool:
@@ -139,8 +135,7 @@ class Case:
         return BY_SCREEN.get(self.memory.state, Detail.STARTING)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A rule's answer. An action or `hold` ends the agent's turn; otherwise the next rule is asked."""
 
     reason: str

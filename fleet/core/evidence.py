@@ -19,7 +19,6 @@ questions before any rule sees it:
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fleet.core.case import AgentSeen, Case
 from fleet.core.memory import AgentMemory, Words
@@ -54,14 +53,14 @@ def weigh(case: Case) -> Case:
     auth = _refusal(seen, memory, believed)
     if memory is case.memory and believed is reading and auth == seen.auth_failed:
         return case
-    return replace(case, memory=memory, seen=replace(seen, reading=believed, auth_failed=auth))
+    return case._replace(memory=memory, seen=seen._replace(reading=believed, auth_failed=auth))
 
 
 def _of_this_run(memory: AgentMemory, run: str) -> AgentMemory:
     """Without the words of another run: that had another screen."""
     if memory.seen_run == run or not (memory.words or memory.dealt):
         return memory
-    return replace(memory, words=None, dealt=())
+    return memory._replace(words=None, dealt=())
 
 
 def _refusal(seen: AgentSeen, memory: AgentMemory, believed: Reading) -> str:
@@ -76,7 +75,7 @@ def dealt_with(memory: AgentMemory) -> AgentMemory:
     if words is None or _is_dealt(memory, words):
         return memory
     others = tuple(old for old in memory.dealt if not _is_there(old, words))
-    return replace(memory, dealt=(*others, words)[-KEPT:])
+    return memory._replace(dealt=(*others, words)[-KEPT:])
 
 
 def bare(line: str) -> str:
@@ -104,11 +103,11 @@ def _note(memory: AgentMemory, reading: Reading, case: Case) -> AgentMemory:
     )  # fmt: skip
     if known is not None and known.state == words.state and same_words(known.line, words.line):
         until = words.until if known.until is None else known.until  # however often it is said or redrawn
-        words = replace(_grown(known, words) if _is_there(known, words) else words, until=until)
+        words = (_grown(known, words) if _is_there(known, words) else words)._replace(until=until)
     dealt = tuple(_grown(old, words) for old in memory.dealt if not _is_said_anew(memory, old, words))
     if words == known and dealt == memory.dealt:
         return memory
-    return replace(memory, words=words, dealt=dealt)
+    return memory._replace(words=words, dealt=dealt)
 
 
 def _is_own(reading: Reading, case: Case) -> bool:
@@ -149,7 +148,7 @@ def _forget(memory: AgentMemory, reading: Reading) -> AgentMemory:
     dealt = tuple(old for old in memory.dealt if old.line in stands)
     if words is memory.words and len(dealt) == len(memory.dealt):
         return memory
-    return replace(memory, words=words, dealt=dealt)
+    return memory._replace(words=words, dealt=dealt)
 
 
 def _is_dealt(memory: AgentMemory, words: Words) -> bool:
@@ -181,4 +180,4 @@ def _is_there(old: Words, new: Words) -> bool:
 
 def _grown(old: Words, new: Words) -> Words:
     """The same words, with what has been written below them since."""
-    return replace(old, below=new.below) if _is_there(old, new) and new.below > old.below else old
+    return old._replace(below=new.below) if _is_there(old, new) and new.below > old.below else old

@@ -7,7 +7,7 @@ each question counts. A level that is told again and again (a registry, a server
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
@@ -30,8 +30,7 @@ _WORKS = {
 _SAME_TURN = frozenset({ReportKind.TURN_ENDED, ReportKind.ASKED})  # these say nothing of how a turn went
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(NamedTuple):
     """The newest word on each question; times are on the wall clock, 0 means never."""
 
     working: bool | None = None  # None: no source spoke of it
@@ -70,18 +69,18 @@ def fold(heard: Heard, signals: Iterable[Report]) -> Heard:
 def _one(heard: Heard, signal: Report) -> Heard:
     at = Wall(signal.at)
     if signal.session_id and at >= heard.conversation_at and signal.kind is not ReportKind.EXITED:
-        heard = replace(heard, conversation=signal.session_id, conversation_at=at)
+        heard = heard._replace(conversation=signal.session_id, conversation_at=at)
     match signal.kind:
         case ReportKind.MODEL:
-            return replace(heard, model=signal.text, model_at=at) if at >= heard.model_at else heard
+            return heard._replace(model=signal.text, model_at=at) if at >= heard.model_at else heard
         case ReportKind.ANSWERED:
-            return replace(heard, answered=max(at, heard.answered))
+            return heard._replace(answered=max(at, heard.answered))
         case ReportKind.PROMPT_TAKEN:
-            heard = replace(heard, prompts=tuple(sorted((*heard.prompts, (at, signal.text)))[-PROMPTS:]))
+            heard = heard._replace(prompts=tuple(sorted((*heard.prompts, (at, signal.text)))[-PROMPTS:]))
         case ReportKind.LIMIT_HIT if heard.limit is not None:
             signal = _more_exact(heard.limit, signal)
             if at < heard.at and signal.at == heard.limit.at:
-                return replace(heard, limit=signal)
+                return heard._replace(limit=signal)
     return _with_turn(heard, at, signal)
 
 
@@ -91,7 +90,7 @@ def _with_turn(heard: Heard, at: Wall, signal: Report) -> Heard:
     if works is None:
         return heard
     if kind not in _SAME_TURN and at > heard.troubled:
-        heard = replace(heard, troubled=at)
+        heard = heard._replace(troubled=at)
     if at < heard.at:
         return heard
     limit = signal if kind is ReportKind.LIMIT_HIT else _unless_turned(heard.limit, kind)
@@ -100,7 +99,7 @@ def _with_turn(heard: Heard, at: Wall, signal: Report) -> Heard:
         asked = signal.text or "a question"
     elif kind is ReportKind.AUTH_FAILED:
         auth = signal.text or "authentication failed"
-    return replace(heard, working=works, at=at, source=signal.source, asked=asked, limit=limit, auth=auth)
+    return heard._replace(working=works, at=at, source=signal.source, asked=asked, limit=limit, auth=auth)
 
 
 def _more_exact(known: Report, told: Report) -> Report:

@@ -7,23 +7,21 @@ Instants that the outside world named (a reset time, a WAITING-UNTIL) are on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.seen import PaneRef, ScreenState
 from fleet.core.words import Detail, MessageKind, MessageState, Origin, PingAbout, StopStage, Witness
 from fleet.times.moment import FIRST, NEVER, UNNAMED, Steady, Wall
 
 
-@dataclass(frozen=True, slots=True)
-class MadeFor:
+class MadeFor(NamedTuple):
     """What a run was started for. One that was made for something else is replaced, as planned."""
 
     phase: str = ""  # of the loop; empty for an agent that is not governed by it
     call: int = 0  # of the operator, or of completion: see core/desired.py
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One start of an agent until its end. Written by the verb or the watchdog that started it."""
 
     id: str
@@ -58,8 +56,7 @@ class Run:
 FOLDED_AT = 150  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """Something to type, and how far it got. `tail` recognises a long text on the screen."""
 
     id: str
@@ -98,8 +95,7 @@ class Message:
         return bool(self.file) or self.long or "\n" in self.text or len(self.text) > FOLDED_AT
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """Something bad that a screen says, and where it stands: that tells it from the same words said anew."""
 
     state: ScreenState  # what the screen says with it
@@ -111,8 +107,7 @@ class Words:
     below: int = 0  # the most lines that were ever below it
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """A usage-limit window. `until` already holds the slack; nothing is done to the agent before it."""
 
     since: Wall
@@ -126,8 +121,7 @@ class Limit:
     named: Wall = UNNAMED  # the end that its banner named, slack and all; a window may end before it
 
 
-@dataclass(frozen=True, slots=True)
-class Stopping:
+class Stopping(NamedTuple):
     """A stop in progress. Never carried over a restart: it is decided again from what is seen."""
 
     cause: str
@@ -140,8 +134,7 @@ class Stopping:
     clear: int = 0  # how many counts in a row found no process
 
 
-@dataclass(frozen=True, slots=True)
-class AgentMemory:
+class AgentMemory(NamedTuple):
     """Everything the rules remember of one agent."""
 
     run: Run | None = None
@@ -202,11 +195,10 @@ class AgentMemory:
 
     def with_detail(self, detail: Detail, wall: Wall) -> AgentMemory:
         """The same, in another state of which the clock starts now."""
-        return self if detail == self.detail else replace(self, detail=detail, since=wall)
+        return self if detail == self.detail else self._replace(detail=detail, since=wall)
 
 
-@dataclass(frozen=True, slots=True)
-class FleetMemory:
+class FleetMemory(NamedTuple):
     """What concerns all agents together."""
 
     steady: Steady = FIRST  # the steady clock when last saved; far from zero, which means "never" ...

@@ -369,9 +369,7 @@ class Fleet:
     @property
     def ground(self) -> Ground:
         """Where it lives."""
-        return Ground(
-            self.config_path, self.session_prefix, self.log_dir, self.tmux_socket, self.project_id
-        )
+        return Ground(self.config_path, self.session_prefix, self.log_dir, self.tmux_socket, self.project_id)
 
     @property
     def outline(self) -> Outline:

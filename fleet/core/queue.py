@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from fleet.core.memory import AgentMemory, Message
 from fleet.core.model import Backend
@@ -30,7 +29,7 @@ def queue(memory: AgentMemory, message: Message) -> AgentMemory:
     kept = memory.outbox
     if message.kind in OWN:
         kept = tuple(m for m in kept if m.status is not MessageState.QUEUED or m.topic != message.topic)
-    return replace(memory, outbox=(*kept, message))
+    return memory._replace(outbox=(*kept, message))
 
 
 def own(kind: MessageKind, topic: str, text: str, now: Moment) -> Message:
@@ -41,7 +40,7 @@ def own(kind: MessageKind, topic: str, text: str, now: Moment) -> Message:
 def advance(memory: AgentMemory, message: Message) -> AgentMemory:
     """The outbox with this message brought up to date; a final one leaves it."""
     kept = [message if m.id == message.id else m for m in memory.outbox]
-    return replace(memory, outbox=tuple(m for m in kept if m.status not in FINAL))
+    return memory._replace(outbox=tuple(m for m in kept if m.status not in FINAL))
 
 
 def admitted(message: Message, backend: Backend) -> Message:
@@ -49,8 +48,8 @@ def admitted(message: Message, backend: Backend) -> Message:
     # what goes to a server needs none of the rules for typing, unless it is typed after all
     given = prepared(message.text, backend.texts if backend.message_delivery == "keys" else ())
     if given.refused:
-        return replace(message, status=MessageState.FAILED, why=given.refused)
-    return replace(message, idle=given.idle)
+        return message._replace(status=MessageState.FAILED, why=given.refused)
+    return message._replace(idle=given.idle)
 
 
 def receive(memory: AgentMemory, now: Moment) -> AgentMemory:
@@ -58,10 +57,10 @@ def receive(memory: AgentMemory, now: Moment) -> AgentMemory:
     for message in memory.outbox:
         if message.queued:
             continue
-        memory = replace(memory, outbox=tuple(m for m in memory.outbox if m.id != message.id))
+        memory = memory._replace(outbox=tuple(m for m in memory.outbox if m.id != message.id))
         if message.kind is MessageKind.SEND and message.status is MessageState.QUEUED:
             memory = _tried_by_operator(memory, now)
-        memory = queue(memory, replace(message, queued=now.steady))
+        memory = queue(memory, message._replace(queued=now.steady))
     return memory
 
 
@@ -70,8 +69,8 @@ def _tried_by_operator(memory: AgentMemory, now: Moment) -> AgentMemory:
     limit = memory.limit
     if limit is None or limit.until > now.wall:
         return memory
-    tried = replace(limit, probed=now.steady, probes=limit.probes + 1, source=Witness.OPERATOR)
-    return replace(memory, limit=tried)
+    tried = limit._replace(probed=now.steady, probes=limit.probes + 1, source=Witness.OPERATOR)
+    return memory._replace(limit=tried)
 
 
 def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory:
@@ -79,12 +78,12 @@ def handed_in(memory: AgentMemory, message: Message, now: Moment) -> AgentMemory
 
     After the end of a window the first message that is submitted tries it: it is the window's one probe.
     """
-    memory = replace(memory, said=(*memory.said, message.text or message.tail)[-SAID:])
+    memory = memory._replace(said=(*memory.said, message.text or message.tail)[-SAID:])
     memory = advance(memory, message)  # before the probe that waits is withdrawn: this may be it
     limit = memory.limit
     if limit is not None and now.wall >= limit.until:
-        tried = replace(limit, probed=now.steady, probes=limit.probes + (not limit.probed))
-        memory = replace(withdrawn(memory), limit=tried)
+        tried = limit._replace(probed=now.steady, probes=limit.probes + (not limit.probed))
+        memory = withdrawn(memory)._replace(limit=tried)
     return memory
 
 
@@ -93,7 +92,7 @@ def withdrawn(memory: AgentMemory) -> AgentMemory:
     kept = tuple(
         m for m in memory.outbox if not (m.kind is MessageKind.PROBE and m.status is MessageState.QUEUED)
     )
-    return memory if len(kept) == len(memory.outbox) else replace(memory, outbox=kept)
+    return memory if len(kept) == len(memory.outbox) else memory._replace(outbox=kept)
 
 
 def of_this_phase(memory: AgentMemory, phase: str) -> tuple[AgentMemory, tuple[Message, ...]]:
@@ -103,14 +102,14 @@ def of_this_phase(memory: AgentMemory, phase: str) -> tuple[AgentMemory, tuple[M
     stale = tuple(m for m in memory.outbox if m.status is MessageState.QUEUED and m.phase not in {"", phase})
     if not stale:
         return memory, ()
-    return replace(memory, outbox=tuple(m for m in memory.outbox if m not in stale)), stale
+    return memory._replace(outbox=tuple(m for m in memory.outbox if m not in stale)), stale
 
 
 def taken_back(memory: AgentMemory, ids: Iterable[str]) -> tuple[AgentMemory, tuple[Message, ...]]:
     """The outbox without messages that wait and that their senders took back, and those."""
     wanted = frozenset(ids)
     gone = tuple(
-        replace(m, status=MessageState.WITHDRAWN, why="its sender took it back")
+        m._replace(status=MessageState.WITHDRAWN, why="its sender took it back")
         for m in memory.outbox
         if m.id in wanted and m.status is MessageState.QUEUED
     )

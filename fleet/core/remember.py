@@ -6,7 +6,6 @@ ended. What follows from them is for the rules.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fleet.core import restarts
@@ -53,7 +52,7 @@ def remember(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
         elif case.resumed or _was_left_alone(case):
             memory = _restart_ages(memory, case.news_at)
         if memory.detail == Detail.UNSEEN:
-            memory = replace(memory, outbox=tuple(_seen_again(m, case.now.steady) for m in memory.outbox))
+            memory = memory._replace(outbox=tuple(_seen_again(m, case.now.steady) for m in memory.outbox))
         memory = _watch_screen(memory, case)
         memory = _note_quarrel(memory, case, events)
         memory = _note_ready(memory, case, events)
@@ -68,7 +67,7 @@ def _believable(memory: AgentMemory, wall: Wall) -> AgentMemory:
     limit = memory.limit
     if limit is None or limit.until - wall <= HORIZON_S:
         return memory
-    return replace(memory, limit=replace(limit, until=wall, named=UNNAMED))
+    return memory._replace(limit=limit._replace(until=wall, named=UNNAMED))
 
 
 def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
@@ -83,8 +82,7 @@ def _adopt(memory: AgentMemory, case: Case, pane: PaneView) -> AgentMemory:
     owed = _kickoff(memory.run, pane.ref.run, steady)
     # begun after the end of its window, it is the probe itself, and its banner is a new one
     limit = memory.limit if memory.limit and memory.limit.until > case.now.wall else None
-    return replace(
-        memory,
+    return memory._replace(
         seen_run=pane.ref.run,
         ready=NEVER,
         alive_since=case.now.after(-age),
@@ -130,7 +128,7 @@ def _requeue(message: Message, run: str) -> Message:
         return message
     if message.status is MessageState.SUBMITTED and message.kind is MessageKind.SEND:
         return message  # it may have been read: the receipts rule says so, and it is not typed again
-    return replace(message, status=MessageState.QUEUED, enters=0, run="")
+    return message._replace(status=MessageState.QUEUED, enters=0, run="")
 
 
 def _was_left_alone(case: Case) -> bool:
@@ -141,14 +139,14 @@ def _was_left_alone(case: Case) -> bool:
 
 def _seen_again(message: Message, steady: Steady) -> Message:
     """While it was unseen, no time ran out: what a hung server was asked to type may show up only now."""
-    return message if message.status is MessageState.QUEUED else replace(message, at=steady)
+    return message if message.status is MessageState.QUEUED else message._replace(at=steady)
 
 
 def _restart_ages(memory: AgentMemory, steady: Steady) -> AgentMemory:
     """After a suspend no agent has been idle and no stop has waited: the machine stood still."""
-    stop = replace(memory.stopping, at=steady) if memory.stopping else None
-    return replace(
-        memory, quiet_since=steady, still_since=steady, shell_since=NEVER, state_looks=0, stopping=stop
+    stop = memory.stopping._replace(at=steady) if memory.stopping else None
+    return memory._replace(
+        quiet_since=steady, still_since=steady, shell_since=NEVER, state_looks=0, stopping=stop
     )
 
 
@@ -160,7 +158,7 @@ def _watch_screen(memory: AgentMemory, case: Case) -> AgentMemory:
     shell = case.seen.proc.shell_only or state == ScreenState.SHELL
     if shell != bool(memory.shell_since):
         changes["shell_since"] = case.news_at if shell else NEVER
-    return replace(memory, **changes) if changes else memory
+    return memory._replace(**changes) if changes else memory
 
 
 def _output_changes(memory: AgentMemory, case: Case) -> dict[str, Any]:
@@ -225,7 +223,7 @@ def _note_quarrel(memory: AgentMemory, case: Case, events: list[Note]) -> AgentM
     what = "working" if seen.working else "not working"
     said_both = f"the screen says {screen}, {seen.heard_from} says {what}"
     events.append(Note(EventType.SIGNAL_DISAGREED, said_both))
-    return replace(memory, disagreed=said)
+    return memory._replace(disagreed=said)
 
 
 def _last_typed(memory: AgentMemory) -> Steady:
@@ -244,7 +242,7 @@ def _note_ready(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMem
         return memory
     how = f"{memory.state or 'alive'} {case.now.since(memory.alive_since):.1f} s after start"
     events.append(Note(EventType.AGENT_READY, how))
-    return replace(memory, ready=case.now.steady, bad_resumes=0)
+    return memory._replace(ready=case.now.steady, bad_resumes=0)
 
 
 def _forgive(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
@@ -254,7 +252,7 @@ def _forgive(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory
         return memory
     if memory.flapping:
         events.append(Note(EventType.AGENT_RECOVERED, "ready for half an hour"))
-    return replace(memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER)
+    return memory._replace(deaths=(), exits=(), flapping=NEVER, retry_at=NEVER)
 
 
 def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemory:
@@ -268,14 +266,14 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemor
     ours = stop.planned if stop else seen.wish.want is not Want.UP or _was_replaced(case, run)
     finished = run if _has_finished(case, pane) else memory.finished
     ready = _was_ready(memory, run, case)
-    memory = replace(memory, over=run, seen_run=run, planned=ours, ready=ready, finished=finished)
+    memory = memory._replace(over=run, seen_run=run, planned=ours, ready=ready, finished=finished)
     how = stop.cause if stop else _how(pane)
     if ours:
         events.append(Note(EventType.AGENT_STOPPED, how))
-        return replace(memory, retry_at=NEVER)
+        return memory._replace(retry_at=NEVER)
     if seen.server_lost:
         events.append(Note(EventType.AGENT_DIED, "its tmux server is gone"))
-        return replace(memory, retry_at=NEVER)
+        return memory._replace(retry_at=NEVER)
     clean = stop is None and pane is not None and pane.finished
     events.append(Note(EventType.AGENT_EXITED if clean else EventType.AGENT_DIED, how))
     memory, flapped = restarts.count_end(memory, case.now.steady, clean=clean, run=run)
@@ -287,7 +285,7 @@ def _note_end(memory: AgentMemory, case: Case, events: list[Note]) -> AgentMemor
 def _await_status(memory: AgentMemory, case: Case) -> AgentMemory | None:
     """Memory while tmux has not collected the exit status; None: it is done without."""
     if memory.state != ScreenState.DEAD:  # the next look, a moment later, will have it
-        return replace(memory, state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
+        return memory._replace(state=ScreenState.DEAD, still_since=case.now.steady, state_looks=1)
     return memory if case.now.since(memory.still_since) < REAP_S else None
 
 
@@ -332,9 +330,9 @@ def with_server(
     if known == here:
         return memory, ()
     notes: list[Note] = []
-    changed = replace(memory, server_pid=here[0], server_started=here[1])
+    changed = memory._replace(server_pid=here[0], server_started=here[1])
     if memory.server_pid:
-        changed = replace(changed, server_lost=now.steady)
+        changed = changed._replace(server_lost=now.steady)
         notes.append(Note(EventType.SERVER_LOST, f"the tmux server {memory.server_pid} is gone"))
     if server:
         notes.append(Note(EventType.SERVER_FOUNDED, f"tmux server {server.pid}"))
@@ -343,4 +341,4 @@ def with_server(
 
 def without_server(memory: FleetMemory) -> FleetMemory:
     """The server was ended on purpose, or nothing of the fleet is in it: that it goes is no loss."""
-    return replace(memory, server_pid=0, server_started=0)
+    return memory._replace(server_pid=0, server_started=0)

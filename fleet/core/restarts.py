@@ -12,7 +12,6 @@ heeded. A number that differs is heeded once, by the process that judges first; 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from fleet.core.case import Case
 from fleet.core.decision import Note
@@ -48,8 +47,8 @@ def count_end(memory: AgentMemory, now: Steady, *, clean: bool, run: str) -> tup
         delay = FLAPPING_STEP_S if now - flapping < FLAPPING_HOUR_S else FLAPPING_HOUR_S
     else:
         delay = back_off(len(tally) - bool(memory.ready), run)
-    memory = replace(memory, exits=tally) if clean else replace(memory, deaths=tally)
-    return replace(memory, flapping=flapping, retry_at=later(now, delay)), flapped
+    memory = memory._replace(exits=tally) if clean else memory._replace(deaths=tally)
+    return memory._replace(flapping=flapping, retry_at=later(now, delay)), flapped
 
 
 def _too_many(tally: tuple[Steady, ...], now: Steady) -> str:
@@ -82,14 +81,14 @@ def fleet_allows(heals: tuple[Steady, ...], now: Steady, agents: int, *, server_
 def after_heal(memory: FleetMemory, now: Moment) -> FleetMemory:
     """One more unplanned start."""
     recent = (t for t in memory.heals if now.since(t) < HOUR_S)
-    return replace(memory, heals=(*recent, now.steady))
+    return memory._replace(heals=(*recent, now.steady))
 
 
 def forgiven(memory: FleetMemory, desired: Desired) -> FleetMemory:
     """The restarts of the last hour are forgotten when the operator says so, once each time."""
     if desired.amnesty == memory.amnesty:
         return memory
-    return replace(memory, heals=(), amnesty=desired.amnesty)
+    return memory._replace(heals=(), amnesty=desired.amnesty)
 
 
 def pardon(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
@@ -99,8 +98,8 @@ def pardon(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
     if case.seen.blind or not (reset or wish.tries != memory.tries):
         return memory, ()
     after = forget(memory, case.now.wall, window=reset)
-    same = replace(after, pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) == memory
-    heeded = replace(after, tries=wish.tries, resets=wish.resets)
+    same = after._replace(pardoned=memory.pardoned, pardoned_at=memory.pardoned_at) == memory
+    heeded = after._replace(tries=wish.tries, resets=wish.resets)
     said = Note(EventType.AGENT_RESET, "the operator asked for it")
     return heeded, (said,) if reset or not same else ()
 
@@ -113,12 +112,12 @@ def forget(memory: AgentMemory, wall: Wall, *, window: bool = True) -> AgentMemo
     limit = memory.limit
     if limit is not None and window:
         waiting = any(m.kind is MessageKind.PROBE for m in memory.outbox)  # then that is the one probe
-        limit = replace(
-            limit, until=wall, probed=limit.probed if waiting else NEVER, probes=0, source=Witness.OPERATOR
+        limit = limit._replace(
+            until=wall, probed=limit.probed if waiting else NEVER, probes=0, source=Witness.OPERATOR
         )
     if memory.fatal:
         memory = dealt_with(memory)  # the words that condemned it may still stand there
-    return replace(
-        memory, deaths=(), exits=(), flapping=NEVER, retry_at=NEVER, fatal="", fix="", pardoned=memory.over,
+    return memory._replace(
+        deaths=(), exits=(), flapping=NEVER, retry_at=NEVER, fatal="", fix="", pardoned=memory.over,
         pardoned_at=wall, limit=limit, limit_hint=NEVER, bad_resumes=0, presses=0, pressed="", kept="",
     )  # fmt: skip

@@ -5,7 +5,7 @@ The outcome is a closed word. What may have been typed goes no step back: the sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.agent.heal import BAD_ID_TRIES
 from fleet.core.decision import Note, Result
@@ -27,8 +27,7 @@ DONE_BY_ACTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Aftermath:
+class Aftermath(NamedTuple):
     """Memory after an effect, and what of that is news."""
 
     memory: AgentMemory
@@ -63,20 +62,20 @@ def _after_start(memory: AgentMemory, effect: Start, done: Result, now: Moment) 
     again = now.after(AGAIN_S)
     if done.ok:
         tries = 0 if memory.bad_resumes >= BAD_ID_TRIES else memory.bad_resumes
-        begun = replace(memory, run=done.run, bad_resumes=tries)
+        begun = memory._replace(run=done.run, bad_resumes=tries)
         soon = now.after(STARTED_S)
         if effect.planned:
             return Aftermath(begun, wake_at=soon)
         note = Note(EventType.AGENT_HEALED, effect.cause)
-        return Aftermath(replace(begun, heals=begun.heals + 1), (note,), wake_at=soon, healed=True)
+        return Aftermath(begun._replace(heals=begun.heals + 1), (note,), wake_at=soon, healed=True)
     if done.outcome is Outcome.IMPOSSIBLE:
         fix = f"correct it, then run `reset {effect.agent}` or `up {effect.agent}`"
         note = Note(EventType.AGENT_FAILED_FOR_GOOD, done.why)
-        return Aftermath(replace(memory, fatal=done.why, fix=fix), (note,), wake_at=again)
+        return Aftermath(memory._replace(fatal=done.why, fix=fix), (note,), wake_at=again)
     if done.outcome in NOTHING_CHANGED:
         return Aftermath(memory, wake_at=again)
     note = Note(EventType.AGENT_START_FAILED, done.why)
-    return Aftermath(replace(memory, retry_at=now.after(REFUSED_AGAIN_S)), (note,), wake_at=again)
+    return Aftermath(memory._replace(retry_at=now.after(REFUSED_AGAIN_S)), (note,), wake_at=again)
 
 
 def _after_typing(memory: AgentMemory, effect: Paste | Press | Post, done: Result, now: Moment) -> Aftermath:
@@ -86,13 +85,13 @@ def _after_typing(memory: AgentMemory, effect: Paste | Press | Post, done: Resul
         return Aftermath(memory, notes)
     if done.outcome in MAYBE_DONE:  # in doubt the screen tells whether a paste arrived
         sure = isinstance(effect, Paste) and done.ok
-        return Aftermath(advance(memory, replace(message, pasted=True)) if sure else memory, notes)
+        return Aftermath(advance(memory, message._replace(pasted=True)) if sure else memory, notes)
     # it was certainly not done: a step back, or out of the queue when it never can be
-    back = replace(message, status=MessageState.QUEUED, run="", posted=False, why=done.why)
+    back = message._replace(status=MessageState.QUEUED, run="", posted=False, why=done.why)
     if isinstance(effect, Press):
-        back = replace(message, status=MessageState.TYPED, enters=message.enters - 1, why=done.why)
+        back = message._replace(status=MessageState.TYPED, enters=message.enters - 1, why=done.why)
     elif done.outcome is Outcome.IMPOSSIBLE:
-        back = replace(back, status=MessageState.FAILED)
+        back = back._replace(status=MessageState.FAILED)
     ended = (back,) if done.outcome is Outcome.IMPOSSIBLE else ()
     return Aftermath(advance(memory, back), notes, ended, now.after(AGAIN_S))
 
@@ -108,7 +107,7 @@ def take_back(before: AgentMemory, after: AgentMemory, *, acted: bool) -> AgentM
     undone["outbox"] = (*before.outbox, *new)  # that something is to be said was found out, not done
     if not acted and _window(before) != _window(after):
         del undone["limit"]  # that a window began or ended was seen, not done
-    return replace(after, **undone)
+    return after._replace(**undone)
 
 
 def _window(memory: AgentMemory) -> Wall:

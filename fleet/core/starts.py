@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 
 from fleet.core.decision import Note
@@ -81,7 +80,7 @@ def learn_id(
     run = memory.run
     if not conversation or run is None or run.conversation == conversation:
         return memory, (), ()
-    known = replace(memory, run=replace(run, conversation=conversation))
+    known = memory._replace(run=run._replace(conversation=conversation))
     note = Note(EventType.AGENT_RESUME_ID_LEARNED, conversation)
     return known, (note,), (LearnId(agent, conversation, run.session, run.id),)
 

@@ -14,8 +14,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fleet.core.model import TextRule
 
@@ -27,8 +26,7 @@ _DROPPED = frozenset("MCZ")  # marks, control and format characters, gaps
 _MODIFIERS = ("Sk",)  # skin tones, spacing accents
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A text as it is typed or passed, or why it is not."""
 
     text: str

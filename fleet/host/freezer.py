@@ -18,7 +18,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.seen import Proc
 from fleet.host import procfs
@@ -33,8 +33,7 @@ Send = Callable[[Iterable[Proc], int], object]
 Sleep = Callable[[float], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """A mounted tree of control groups."""
 
     mount: str

@@ -15,7 +15,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.loop.gates import ancestors
 from fleet.core.loop.handoff import EMPTY
@@ -201,7 +201,7 @@ def _sided(commits: tuple[Commit, ...], tip: str) -> tuple[Commit, ...]:
     if not any(c.same for c in commits):
         return commits
     here = ancestors(tip, {c.hash: c for c in commits})
-    return tuple(replace(c, new=c.hash in here) if c.same else c for c in commits)
+    return tuple(c._replace(new=c.hash in here) if c.same else c for c in commits)
 
 
 def parse_history(base: str, tip: str, code: int | None, output: bytes) -> History:
@@ -239,8 +239,7 @@ def blob_hash(content: bytes, like: str) -> str:
     return hashlib.new(kind, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class GitDir:
+class GitDir(NamedTuple):
     """Where a repository keeps its things; a linked work tree shares `common` with its siblings."""
 
     own: str

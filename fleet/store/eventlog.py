@@ -16,9 +16,8 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from fleet.core.decision import Note
 from fleet.core.words import EventType
@@ -46,8 +45,7 @@ def _redacted(value: object, secrets: tuple[str, ...]) -> object:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """One effect that is about to happen: a start, a signal, a keystroke, a session taken away."""
 
     effect: str
@@ -256,8 +254,7 @@ def read(disk: Disk, path: str, *, since: float = 0.0) -> Iterator[Record]:
 # found under its new name; where even that is gone, the time of the last record read is the place.
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(NamedTuple):
     """Up to where events were read. `at` is the time of the last one."""
 
     inode: int = 0
@@ -276,9 +273,9 @@ def read_on(path: str, place: Bookmark) -> tuple[list[Record], Bookmark]:
     for name, stat in files[here or 0 :]:
         tail = Tail(name, ident_of(stat), start)
         tail.read(lambda lines, end, _at: found.extend(_records(lines[:end])), again=False)
-        place, start = replace(place, inode=stat.st_ino, offset=tail.offset), 0
+        place, start = place._replace(inode=stat.st_ino, offset=tail.offset), 0
     fresh = [record for record in found if _time(record) > skip]
-    return fresh, replace(place, at=max([place.at, *map(_time, fresh)]))
+    return fresh, place._replace(at=max([place.at, *map(_time, fresh)]))
 
 
 def end_of(path: str, since: Iterable[str] = ()) -> Bookmark:

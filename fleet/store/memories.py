@@ -7,7 +7,6 @@ durable write each time they change; they go along with the next one that is.
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from operator import attrgetter
 
 from fleet.core.codec import from_plain, to_plain
@@ -46,8 +45,7 @@ class Records:
         outbox, ended = self._house.outbox.open_of(name), self._house.outbox.ended_of(name)
         typed = sorted((m for m in (*ended, *outbox) if m.at), key=lambda m: m.at)
         # a stop in progress is decided anew from what is seen, never carried out from a record
-        memory = replace(
-            memory,
+        memory = memory._replace(
             stopping=None,
             limit=self._limit(session) if memory.limit is None else memory.limit,
             outbox=outbox,
@@ -76,7 +74,7 @@ class Records:
                 return
         if (saved.limit if saved else None) != memory.limit:
             self._save_limit(session, memory.limit)
-        kept = replace(memory, stopping=None, outbox=(), typed=(), said=())
+        kept = memory._replace(stopping=None, outbox=(), typed=(), said=())
         self._house.store.save(f"agents/{name}", to_plain(kept), sync=self._durable)
         self._saved[name], self._saved_at[name] = (memory, lasting), steady
 
@@ -133,7 +131,7 @@ _VOLATILE = frozenset(
         "shell_since", "detail", "since", "limit_hint", "stopping", *_IN_OUTBOX,
     }
 )  # fmt: skip
-_lasting = attrgetter(*(f.name for f in fields(AgentMemory) if f.name not in _VOLATILE))
+_lasting = attrgetter(*(name for name in AgentMemory._fields if name not in _VOLATILE))
 
 
 def _passing(memory: AgentMemory) -> tuple[object, ...]:

@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.decision import Fault
@@ -58,7 +57,7 @@ class Outbox:
             return
         if len(self._disk.names(self._dir)) >= OPEN_MAX + FINAL_MAX:
             raise OutboxFull(f"{OPEN_MAX} messages wait in {self._dir}: is the watchdog running?")
-        self._write(agent, replace(message, asked=Wall(round(self._wall(), 3))))
+        self._write(agent, message._replace(asked=Wall(round(self._wall(), 3))))
 
     def withdraw(self, agent: str, message_id: str) -> None:
         """It is not wanted any more; once typing has begun that comes too late."""
@@ -138,19 +137,19 @@ class Outbox:
         for (name, message_id), known in list(self._known.items()):
             if name == agent and known.status not in FINAL and message_id not in there | final:
                 why = "it is not worth saying any more"
-                final[message_id] = replace(known, status=MessageState.WITHDRAWN, why=why)
+                final[message_id] = known._replace(status=MessageState.WITHDRAWN, why=why)
         for message in there.values():
             known_one = self._known.get((agent, message.id))
-            if known_one is None or replace(_light(known_one), queued=message.queued) != message:
+            if known_one is None or _light(known_one)._replace(queued=message.queued) != message:
                 self._keep(agent, self._whole(agent, message))
         for message in final.values():
             self._end(agent, self._whole(agent, message))
 
     def _whole(self, agent: str, message: Message) -> Message:
-        return replace(message, text=self.text_of(agent, message.id)) if message.long else message
+        return message._replace(text=self.text_of(agent, message.id)) if message.long else message
 
     def _end(self, agent: str, message: Message) -> None:
-        self._keep(agent, replace(message, ended=Wall(round(self._wall(), 3))))
+        self._keep(agent, message._replace(ended=Wall(round(self._wall(), 3))))
         self._prune()
 
     def _prune(self) -> None:
@@ -195,7 +194,7 @@ def _light(message: Message) -> Message:
     """Without a text that is too long to be compared with a screen at every look: its end will do."""
     if len(message.text) <= WHOLE:
         return message
-    return replace(message, text="", long=True)
+    return message._replace(text="", long=True)
 
 
 def _message(raw: bytes) -> Message:

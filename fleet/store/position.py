@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.decision import Result
@@ -30,8 +31,7 @@ class PhaseEntry:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(NamedTuple):
     place: Place
     pending: bool = False
     before: int | None = None  # the index that a pending move started from

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -144,7 +144,7 @@ class Executor:
         """A text that lies in a file is known on the screen like any other: a long one by its end."""
         if not memory.outbox or all(m.tail or not m.file for m in memory.outbox):
             return memory
-        return replace(memory, outbox=tuple(self._with_tail(name, m) for m in memory.outbox))
+        return memory._replace(outbox=tuple(self._with_tail(name, m) for m in memory.outbox))
 
     def _with_tail(self, name: str, message: Message) -> Message:
         if message.tail or not message.file:
@@ -153,7 +153,7 @@ class Executor:
             text = self.performer.text_of(name, message)
         except OSError:
             return message
-        return replace(message, tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
+        return message._replace(tail=tail_of(text[-TAIL_OF:]), text=text if len(text) <= WHOLE else "")
 
     # --- doing --------------------------------------------------------------------------------------
 

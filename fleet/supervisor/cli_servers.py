@@ -7,7 +7,7 @@ may be there already, and always afterwards: the server's own record is the rece
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.seen import Posted
 from fleet.ports import Clock, Http, Stranger
@@ -19,8 +19,7 @@ KEPT = 200  # outcomes that are remembered
 _OK, _MOVED, _GONE, _FAULT = 200, 300, 404, 500
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(NamedTuple):
     """One message, ready for one server."""
 
     id: str  # of the message in its outbox

@@ -6,7 +6,8 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from fleet.config import ConfigError, parse, text_of
 from fleet.core.model import Fleet
@@ -20,8 +21,7 @@ from fleet.store.lastgood import Record, real_ground, recall, recorded_in
 _LOG_DIR = re.compile(r"""^[ \t]*(?:defaults\.)?log_dir[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """The declaration in force, and why it is not the file's."""
 
     fleet: Fleet

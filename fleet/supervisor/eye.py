@@ -8,7 +8,7 @@ the listing says that something moved, where a rule waits for it, or when a full
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -203,7 +203,7 @@ class Eye:
         self.tree, self.scanned = tree, now.steady
         if measured or not compared:
             self.cpu, self.cpu_at = cpu, ended
-        self.proc = replace(_programs(fleet, backend, tree), busy=busy, measured=measured)
+        self.proc = _programs(fleet, backend, tree)._replace(busy=busy, measured=measured)
 
     def _has_tools(self, tree: Sequence[Proc]) -> bool:
         """Is a tool at work, or was one until it ended since the last look? What it used is lost with it."""
@@ -264,8 +264,7 @@ class Eye:
         age = now.since_wall(heard.at)
         if working and (age < -HEARSAY_S or (idle and age > HEARSAY_S)):
             working = None
-        return replace(
-            found,
+        return found._replace(
             working=working,
             answered=heard.own_words,
             heard_at=heard.at,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from fleet.core.codec import from_plain, to_plain
 from fleet.core.effects import RunGate
@@ -65,9 +64,9 @@ def proved_for(result: GateResult, step: RunGate, after: TreeView) -> GateResult
     """The result under the work tree it was proved for: what a gate leaves behind untracked is its own."""
     before = step.tree
     if before is None or (before.head, before.tracked) == (after.head, after.tracked):
-        return replace(result, key=after.key) if before is not None else result
+        return result._replace(key=after.key) if before is not None else result
     why = "files of the work tree changed while it ran; it is asked again"
-    return replace(result, ok=False, said=why, key=after.key, moved=True)
+    return result._replace(ok=False, said=why, key=after.key, moved=True)
 
 
 class GateBook:

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.model import Backend, Fleet, Member
 from fleet.host import descriptors
@@ -73,8 +73,7 @@ def env_of(fleet: Fleet, member: Member, environ: Mapping[str, str]) -> dict[str
     return pick(environ, (*BASE_NAMES, *fleet.backend_of(member).env_pass, *member.env_pass))
 
 
-@dataclass(frozen=True, slots=True)
-class Kit:
+class Kit(NamedTuple):
     """What one start of an agent is given beside its declaration. A service is given nothing."""
 
     model: str = ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.backends.sources import reports
 from fleet.core.case import AgentSeen, Wish
@@ -25,8 +25,7 @@ from fleet.times.moment import NEVER, Moment, Wall
 LAST_LINES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What one look found. `changed`: agents to be judged anew even if they are not due."""
 
     listing: Listing | None  # None: it is blind
@@ -211,7 +210,7 @@ class Senses:
         reported = self.listen and reports(fleet.backend_of(spec))
         if fresh is None and not given.due and not reported and eye.still(given):
             assert eye.seen is not None, "it stands still"
-            return replace(eye.seen, fresh=False) if eye.seen.fresh else eye.seen
+            return eye.seen._replace(fresh=False) if eye.seen.fresh else eye.seen
         wish = self._wish(given.entry, now.wall)
         if pane is None:
             return self._absent(eye, given, wish)
@@ -270,7 +269,7 @@ class Senses:
         )
         if backend.preamble and memory.outbox:
             self._watch_preamble(fleet, spec, eye, pane.ref.run, now)
-            found = replace(found, preparing=not eye.launched, launched=eye.launched)
+            found = found._replace(preparing=not eye.launched, launched=eye.launched)
         if self.ears is None or not backend.signals:
             return found
         if given.due or fresh is not None or self.listen:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import dataclass
+from typing import NamedTuple, assert_never
 
 from fleet.core.decision import Note
 from fleet.core.effects import ReadHistory, RunGate
@@ -26,8 +26,7 @@ from fleet.times.moment import UNNAMED, Wall, later
 ASK_AGAIN_S = 10.0  # git could not read the refs
 
 
-@dataclass(frozen=True, slots=True)
-class FetchEnd:
+class FetchEnd(NamedTuple):
     """How a fetch ended: why it failed, or the lock file it met; both empty: it did not fail."""
 
     trouble: str = ""
@@ -134,8 +133,7 @@ class LoopChildren:
         """These refs, with what children said of the repository; how a fetch ended is said once."""
         fetched, self._fetched = self._fetched, None
         ended = fetched or FetchEnd()
-        return replace(
-            view,
+        return view._replace(
             history=self._history,
             fetched=fetched is not None,
             fetch_trouble=ended.trouble,
@@ -207,7 +205,7 @@ class LoopChildren:
             if not why:
                 return
             del self._unproved[job]
-            result = replace(result, ok=False, said=why)
+            result = result._replace(ok=False, said=why)
         self._keep(result)
 
     def _hear_tree(self, loop: Loop, ended: JobEnd[Job]) -> None:
@@ -215,7 +213,7 @@ class LoopChildren:
         (head, at), waiting = self._tree_asked, list(self._unproved.values())
         if ended.code != 0:
             why = f"git status: {_said(ended)}"
-            results = [replace(result, ok=False, said=why) for _, result in waiting]
+            results = [result._replace(ok=False, said=why) for _, result in waiting]
         else:
             self._tree = tree = git.parse_changes(self._disk, loop.handoff.repo, head, ended.output, at)
             results = [proved_for(result, run, tree) for run, result in waiting]

@@ -10,8 +10,8 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from fleet import engine
 from fleet.core.decision import Result
@@ -48,8 +48,7 @@ TERMINAL_S = 2.0
 STARTING_S = 10.0  # a session of the watchdog that is younger is left to take its lock
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(NamedTuple):
     """What a stop left behind."""
 
     stopped: tuple[str, ...] = ()  # sessions
@@ -58,8 +57,7 @@ class Stopped:
     up_again: tuple[str, ...] = ()  # names: another verb wants them up since this stop began
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(NamedTuple):
     """A fleet that needs more open files than it may have."""
 
     sessions: int
@@ -77,8 +75,7 @@ class Ending(StrEnum):
     UNKNOWN = "unknown"  # the process table does not show which process it is
 
 
-@dataclass(frozen=True, slots=True)
-class Forced:
+class Forced(NamedTuple):
     """A stop without the help of tmux."""
 
     stopped: Stopped

@@ -11,7 +11,8 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.backends import sources
 from fleet.core.codec import to_plain
@@ -43,8 +44,7 @@ FACTS = ("model", "backend", "dir", "env", "bin", "flags", "role", "command")
 NOT_SAID = frozenset({Outcome.STALE, Outcome.REFUSED, Outcome.IMPOSSIBLE})  # its words reached no agent
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """One start: whom, why, and what it takes the place of."""
 
     spec: Member
@@ -56,8 +56,7 @@ class Order:
     by_person: bool = True  # a verb starts it, with its caller's environment
 
 
-@dataclass(frozen=True, slots=True)
-class Briefing:
+class Briefing(NamedTuple):
     """The first words to an agent, as its run keeps them. A service is told nothing."""
 
     typed: str = ""  # the file that holds them
@@ -65,8 +64,7 @@ class Briefing:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Kickoff:
+class Kickoff(NamedTuple):
     """The prompt of one start, written."""
 
     file: str
@@ -167,7 +165,7 @@ class Performer:
                 resumed=run.resumed,
             )
         elif result.outcome in NOT_SAID and run.brief:
-            self.records.save_run(replace(run, told="", brief=UNSAID))  # no agent read this text
+            self.records.save_run(run._replace(told="", brief=UNSAID))  # no agent read this text
 
     def _prepare(
         self, fleet: Fleet, order: Order, server_names: frozenset[str], kept: Mapping[str, str]
@@ -408,7 +406,7 @@ class Performer:
         self.house.store.write_text(f"{action.agent}.id", action.conversation + "\n")
         run = self.records.run(action.session)
         if run is not None and run.id == action.run:
-            self.records.save_run(replace(run, conversation=action.conversation))
+            self.records.save_run(run._replace(conversation=action.conversation))
         return Result(Outcome.DONE)
 
     def _paste(self, action: Paste, message: Message | None) -> Result:

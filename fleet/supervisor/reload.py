@@ -12,8 +12,8 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from stat import S_ISLNK
+from typing import NamedTuple
 
 from fleet.config import ConfigError
 from fleet.core.model import Fleet
@@ -31,8 +31,7 @@ _CUT = re.compile(rb"(?<!\n)[^\n]|(?:[ \t\r]*(?:#[^\n]*)?\n)*[ \t]*[^\s#\[]")
 Parse = Callable[[str, str], Fleet]
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(NamedTuple):
     """What reading the file led to. `event` is None when nothing happened."""
 
     event: EventType | None = None

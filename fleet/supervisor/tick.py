@@ -10,7 +10,7 @@ The watchdog ticks for a whole fleet. A deputy ticks for the names of a verb. An
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -251,7 +251,7 @@ class Supervisor:
         for name, message in self.house.outbox.news():
             memory = memories.get(name)
             if memory is not None and message.status not in FINAL and name not in self._leased:
-                memories[name] = replace(memory, outbox=(*memory.outbox, message))
+                memories[name] = memory._replace(outbox=(*memory.outbox, message))
                 self.mind.wakes[name] = AT_ONCE
 
     # --- looking ------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Supervisor:
         look = self.senses.look(fleet, self.mind.memories, self.mind.fleet, desired, now, due)
         vanished = [s for s in specs if s.session in before and look.seen[s.name].pane is None]
         again = self._learn_runs(vanished) if vanished and not look.blind else set()
-        look = replace(look, due=due, again=frozenset(again))
+        look = look._replace(due=due, again=frozenset(again))
         self.last_look = look = self._with_unwanted(look)
         self._loop_seen = None
         self.trouble.guard("looking at the loop", lambda: self._look_at_loop(fleet, look))
@@ -293,8 +293,8 @@ class Supervisor:
             return look
         seen = dict(look.seen)
         for name, ids in unwanted.items():
-            seen[name] = replace(seen[name], unwanted=tuple(ids))
-        return replace(look, seen=seen, changed=look.changed | unwanted.keys())
+            seen[name] = seen[name]._replace(unwanted=tuple(ids))
+        return look._replace(seen=seen, changed=look.changed | unwanted.keys())
 
     def _learn_runs(self, specs: Iterable[Member]) -> set[str]:
         """An agent without a pane may have been started by a verb, and be gone again: its record stays.
@@ -308,7 +308,7 @@ class Supervisor:
                 continue
             run = self.records.run(spec.session)
             if run is not None and run.supersedes(memory.run):
-                self.mind.memories[spec.name] = replace(memory, run=run)
+                self.mind.memories[spec.name] = memory._replace(run=run)
                 learned.add(spec.name)
         return learned
 
@@ -387,7 +387,7 @@ class Supervisor:
         run = self.records.run(spec.session)
         if run is None or run.id != pane.ref.run:
             return memory
-        return replace(memory, run=replace(run, pid=pane.ref.pid))
+        return memory._replace(run=run._replace(pid=pane.ref.pid))
 
     def _case(
         self,
@@ -466,7 +466,7 @@ class Supervisor:
         results = [(effect, keeper.do(fleet, fleet.loop, effect)) for effect in decision.effects]
         self.mind.wake(e.agent for e, result in results if isinstance(e, CallTask) and result.ok)
         trouble = tuple(result.why for _, result in results if not result.ok and result.why)
-        self.loop_shown = replace(decision.shown, problems=(*decision.shown.problems, *trouble))
+        self.loop_shown = decision.shown._replace(problems=(*decision.shown.problems, *trouble))
 
     def _keep_logs(self, fleet: Fleet, look: Look) -> None:
         if self.helpers.logs is None or look.blind:
@@ -571,8 +571,8 @@ class Supervisor:
     # --- records ------------------------------------------------------------------------------------
 
     def _save_fleet(self, now: Moment) -> None:
-        self.mind.fleet = replace(
-            self.mind.fleet, steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
+        self.mind.fleet = self.mind.fleet._replace(
+            steady=now.steady, wall=now.wall, mono=self.world.clock.mono()
         )
         self.records.save_fleet(self.mind.fleet)
 

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.model import Fleet
 from fleet.host.clock import RealClock
@@ -40,8 +41,7 @@ class World:
     point: Callable[[str], None] = _no_point  # passed around every effect: a test may end the process there
 
 
-@dataclass(frozen=True, slots=True)
-class Helpers:
+class Helpers(NamedTuple):
     """What works for a supervisor between its looks. One that only looks has none of them."""
 
     pages: Pages | None = None  # fetches what the servers of CLIs say

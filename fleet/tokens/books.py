@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fleet.backends.ledger import Cells, add_cells, cells_beyond
 from fleet.backends.readers import Wanted
@@ -40,8 +40,7 @@ class Documents(Protocol):
     def save(self, name: str, data: dict[str, Any]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(NamedTuple):
     """The phase run under way. `limited_since` None: no agent is limited at the moment."""
 
     run: str
@@ -155,14 +154,14 @@ class PhaseMeter:
     def _watch(self, running: Open, wanted: Sequence[Wanted], now: float, *, limited: bool) -> Open:
         """Mind the limit clock, and give an agent that joined late a baseline of its own."""
         if limited and running.limited_since is None:
-            running = replace(running, limited_since=now)
+            running = running._replace(limited_since=now)
         elif not limited and running.limited_since is not None:
-            running = replace(running, limited_s=running.limited_until(now), limited_since=None)
+            running = running._replace(limited_s=running.limited_until(now), limited_since=None)
         if all(agent.name in running.base for agent in wanted):
             return running
         tally = self._meter.tally(wanted).agents
         late = {name: _fold(cells, running.start) for name, cells in tally.items()}
-        return replace(running, base={**late, **running.base})
+        return running._replace(base={**late, **running.base})
 
     def _with_claims(self, wanted: Sequence[Wanted], *, keep: bool = True) -> list[Wanted]:
         """Agents with every session they are known to have had."""

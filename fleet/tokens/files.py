@@ -12,8 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet import reading
 from fleet.backends.ledger import Transcript
@@ -160,8 +159,7 @@ def sharing(wanted: Iterable[Wanted]) -> tuple[tuple[str, ...], ...]:
 # Finding their files.
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(NamedTuple):
     """What a directory held when it was last listed."""
 
     stamp: int

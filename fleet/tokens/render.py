@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 
@@ -68,14 +68,14 @@ class Renderer:
                 continue
             counts = self._news(entry)
             if counts or entry.text != USAGE:
-                yield replace(entry, text=text, counts=counts, more=more)
+                yield entry._replace(text=text, counts=counts, more=more)
 
     def _named(self, entry: Entry) -> Entry:
         """A result bears the name of the tool it came from."""
         if entry.call and entry.role is Role.TOOL:
             self._calls[entry.call] = entry.tool
         elif entry.call and not entry.tool:
-            return replace(entry, tool=self._calls.pop(entry.call, ""))
+            return entry._replace(tool=self._calls.pop(entry.call, ""))
         return entry
 
     def _news(self, entry: Entry) -> Counts | None:

@@ -157,7 +157,7 @@ class _Runner:
         """The same with the state of the work tree, as it is now."""
         if seen.git is None or not seen.git.head:
             return seen
-        return replace(seen, git=replace(seen.git, tree=self._tree(seen.git.head)))
+        return replace(seen, git=seen.git._replace(tree=self._tree(seen.git.head)))
 
     def _tree(self, head: str) -> TreeView:
         repo, world = self.loop.handoff.repo, self.operator.world

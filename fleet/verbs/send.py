@@ -16,7 +16,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fleet.core.memory import Message
@@ -214,7 +213,7 @@ def _receipts(operator: Operator, sent: Mapping[str, Message], timeout: float) -
             step.wait()
         for name, message in late.items():
             now = outbox.read(name, message.id) or message
-            found[name] = now if now.status in DECIDED else replace(now, why=why[name])
+            found[name] = now if now.status in DECIDED else now._replace(why=why[name])
         return found
     finally:
         step.close()

@@ -638,21 +638,21 @@ MUTANTS = (
     Mutant(
         "a fleet memory that forgets its heals",
         "fleet/core/restarts.py",
-        "return replace(memory, heals=(*recent, now.steady))",
-        "return replace(memory, heals=(now.steady,))",
+        "return memory._replace(heals=(*recent, now.steady))",
+        "return memory._replace(heals=(now.steady,))",
         "tests/unit/test_fleet_memory.py::test_a_heal_is_counted_with_those_of_the_last_hour",
     ),
     Mutant(
         "tells a server that `down` has ended as lost",
         "fleet/core/remember.py",
-        "return replace(memory, server_pid=0, server_started=0)",
+        "return memory._replace(server_pid=0, server_started=0)",
         "return memory",
         "tests/unit/test_fleet_memory.py::test_a_server_that_was_ended_on_purpose_is_not_told_as_lost",
     ),
     Mutant(
         "a fleet memory that takes no server for another",
         "fleet/core/remember.py",
-        "        changed = replace(changed, server_lost=now.steady)\n",
+        "        changed = changed._replace(server_lost=now.steady)\n",
         "",
         "tests/unit/test_fleet_memory.py::test_a_server_that_went_is_told_and_dated_and_the_same_one_is_no_news",
     ),
@@ -729,8 +729,8 @@ MUTANTS = (
     Mutant(
         "resumes the conversation that is wedged",
         "fleet/core/agent/wedged.py",
-        "replace(memory, afresh=True)",
-        "replace(memory, afresh=False)",
+        "._replace(afresh=True)",
+        "._replace(afresh=False)",
         f"{RULES}::test_a_conversation_that_is_wedged_or_full_is_not_resumed",
     ),
     Mutant(

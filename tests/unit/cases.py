@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fleet.core.case import AgentSeen, Case, ProcView, Wish
@@ -13,6 +12,7 @@ from fleet.core.model import Backend, Member, Pattern, WatchdogSpec
 from fleet.core.seen import Marker, PaneRef, PaneView, Reading, ScreenState, ServerId
 from fleet.core.words import MessageKind
 from fleet.times.moment import Moment
+from tests.records import replace
 
 NOW = Moment(steady=1_000_000.0, wall=1_800_000_000.0)
 SERVER = ServerId(10, 1_799_000_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 from fleet.core.effects import Move
 from fleet.core.loop.decide_loop import decide_loop
@@ -12,6 +11,7 @@ from fleet.core.loop.loop_case import GitView, LoopCase, LoopMemory, LoopSeen, P
 from fleet.core.model import Backend, Fleet, Handoff, Loop, Member, Phase, WatchdogSpec
 from fleet.ports import FileStat
 from fleet.times.moment import Moment
+from tests.records import replace
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 NOW = 1_000_000.0

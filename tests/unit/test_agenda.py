@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fleet.core.agenda import BLIND_S, DYING_S, HURRIED, PAUSE_S, SHORTEST_S, UNREAPED_S, Agenda, rest
 from fleet.times.moment import Moment, Steady, Wall
+from tests.records import replace
 
 NOW = Moment(Steady(1000.0), Wall(1_800_000_000.0))
 QUIET = Agenda(listed=NOW.steady, interval=30.0, agents=[Steady(1e15)])

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from fleet.host.disk import RealDisk
 from fleet.host.shell import fill
 from fleet.supervisor import launch
 from tests.deadlines import patience
+from tests.records import replace
 
 SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fleet.backends import profiles
@@ -17,6 +15,7 @@ from fleet.core.seen import Report, ReportKind
 from fleet.core.words import Witness
 from fleet.supervisor.eye import HEARSAY_S, Eye
 from fleet.supervisor.hear import Ears
+from tests.records import replace
 from tests.unit.cases import NOW, READY, WD, case, limit, reading, seen
 
 SLACK = WD.limit_reset_slack

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fleet.backends.screen_reader import read
@@ -19,6 +17,7 @@ from fleet.core.remember import remember
 from fleet.core.restarts import forget
 from fleet.core.seen import Report, ReportKind, ScreenState
 from fleet.core.words import Witness
+from tests.records import replace
 from tests.unit.cases import AGENT, NOW, PANE, READY, WD, case, dead, limit, message, reading, seen
 
 S, W = Stage, Why

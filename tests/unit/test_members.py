@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from fleet.core.codec import from_plain, to_plain
 from fleet.core.memory import AgentMemory
 from fleet.core.model import SCREENLESS, Fleet, Member
 from fleet.supervisor.perform import FACTS, drift_between, fingerprint
+from tests.records import replace
 from tests.unit.cases import AGENT, BACKEND, LOOP_AGENT, READY, SERVICE, case, dead, seen
 
 FLEET = Fleet("/c", "p-", "/l", "ao-p", "id", "/", backends=(BACKEND,), members=(SERVICE, AGENT))

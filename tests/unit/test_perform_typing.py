@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from fleet.core.settle import take_back
 from fleet.core.words import MessageState, Outcome
 from fleet.host.processes import ProcTable
 from fleet.supervisor.perform import Performer
+from tests.records import replace
 from tests.tmux.project import until
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 

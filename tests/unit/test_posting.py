@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -25,6 +24,7 @@ from fleet.ports import Reply
 from fleet.supervisor.cli_servers import Letter, Mail
 from fleet.supervisor.perform import Performer
 from tests.deadlines import patience
+from tests.records import replace
 from tests.unit.cases import BACKEND, NOW, PANE, READY, REF, case, message, reading, seen
 
 SERVER = "http://127.0.0.1:4096"

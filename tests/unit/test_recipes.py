@@ -34,7 +34,7 @@ class Checkout:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.touched: set[str] = set()
-        for name in (*COPIED, "tests/unit/cases.py"):
+        for name in (*COPIED, "tests/records.py", "tests/unit/cases.py"):
             source, target = ROOT / name, root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():

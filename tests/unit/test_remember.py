@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -15,6 +14,7 @@ from fleet.core.desired import Want
 from fleet.core.memory import AgentMemory, Stopping
 from fleet.core.remember import remember
 from fleet.core.words import MessageState, PingAbout
+from tests.records import replace
 from tests.unit.cases import NOW, PANE, READY, SERVICE, case, dead, limit, message, reading, seen
 
 NEW = PANE._replace(ref=PANE.ref._replace(run="run2", pid=200), created=NOW.wall - 1)

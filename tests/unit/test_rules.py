@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
 import pytest
 
@@ -46,6 +45,7 @@ from fleet.core.words import (
 )
 from fleet.supervisor.eye import Eye
 from fleet.times.moment import utc
+from tests.records import replace
 from tests.unit.cases import (
     AGENT,
     BACKEND,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fleet.core.agent.heal import BAD_ID_TRIES
@@ -12,6 +10,7 @@ from fleet.core.effects import Keep, Paste, Post, Press, Start, Unpause
 from fleet.core.memory import Run
 from fleet.core.settle import REFUSED_AGAIN_S, settle, take_back
 from fleet.core.words import EventType, MessageState, Outcome
+from tests.records import replace
 from tests.unit.cases import BACKEND, NOW, READY, REF, limit, message
 
 START = Start("a", "it exited with 1")

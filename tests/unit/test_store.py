@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from fleet.store.documents import Store, StoreError
 from fleet.store.outbox import Outbox, OutboxFull
 from fleet.store.wishes import DesiredFile
 from tests.programs import need
+from tests.records import replace
 from tests.unit.memory_disk import MemoryDisk
 
 ROOT = Path(__file__).parents[2]

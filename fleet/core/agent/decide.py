@@ -9,7 +9,7 @@ action per agent and look.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.core.agent.asking import asking
 from fleet.core.agent.bringup import bringup
@@ -86,8 +86,7 @@ UNWATCHED_RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """What is shown of an agent: the rule that had the last word, its reason, and the state."""
 
     rule: str
@@ -98,8 +97,7 @@ class Ruling:
 AgentDecision = Decision[AgentMemory, Ruling, Action]
 
 
-@dataclass(frozen=True, slots=True)
-class Intake:
+class Intake(NamedTuple):
     """What a look changes before any rule is asked: the case with it in memory, and what of it is news."""
 
     case: Case

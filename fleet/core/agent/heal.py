@@ -7,7 +7,6 @@ used up its restarts of the last minute and hour.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict, do, hold
@@ -126,11 +125,11 @@ def _judge_id(case: Case) -> tuple[AgentMemory, tuple[Note, ...]]:
         why = f"conversation {run.conversation} could not be resumed"
         told = Note(EventType.AGENT_RESUME_ID_SET_ASIDE, why)
         deaths = memory.deaths[:-1] if known else memory.deaths  # a refusal is no failure of the agent
-        changed = replace(memory, bad_resumes=BAD_ID_TRIES, retry_at=NEVER, run=replace(run, resumed=False))
-        return replace(changed, deaths=deaths), (told,)
-    return replace(memory, bad_resumes=memory.bad_resumes + 1, run=replace(run, resumed=False)), ()
+        changed = memory._replace(bad_resumes=BAD_ID_TRIES, retry_at=NEVER, run=run._replace(resumed=False))
+        return changed._replace(deaths=deaths), (told,)
+    return memory._replace(bad_resumes=memory.bad_resumes + 1, run=run._replace(resumed=False)), ()
 
 
 def _give_up(case: Case, why: str, fix: str) -> Verdict:
     note = Note(EventType.AGENT_FAILED_FOR_GOOD, f"{why}; {fix}")
-    return hold(note.reason, Detail.FATAL, memory=replace(case.memory, fatal=why, fix=fix), notes=(note,))
+    return hold(note.reason, Detail.FATAL, memory=case.memory._replace(fatal=why, fix=fix), notes=(note,))

@@ -32,8 +32,8 @@ window is `AgentMemory.limit`, `limit_hint` and `words`; the stage follows from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from fleet.core.agent.stopping import begin
 from fleet.core.case import SEEN_ONCE, Case, Verdict, do, hold
@@ -99,8 +99,7 @@ class Why(StrEnum):
     UNWATCHED = "it is not watched, and its banner is gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """One transition: in these stages, if `when` holds, `do` it and be in stage `to`."""
 
     stages: frozenset[Stage]
@@ -315,7 +314,7 @@ def _arm(case: Case, until: Wall | None, line: str, source: Witness) -> Verdict:
         what = f"for the fallback, {now.ahead_wall(end):.0f} s, because it names no end that is to come"
     probes = case.memory.limit.probes if case.memory.limit else 0
     limit = Limit(now.wall, end, line, source, parsed, probes, named=named)
-    memory = replace(withdrawn(case.memory), limit=limit, limit_hint=NEVER)
+    memory = withdrawn(case.memory)._replace(limit=limit, limit_hint=NEVER)
     reason = f"usage limit ({source}), quiet {what}: {line}"
     return hold(reason, Detail.LIMITED, now.until(end), memory, (Note(EventType.AGENT_LIMITED, reason),))
 
@@ -358,7 +357,7 @@ def _arm_refused(case: Case) -> Verdict:
     if until is None and limit.probes >= LOUD_AT:
         said = f"{limit.probes} probes without an end in sight: {banner.line}"
         loud = Note(EventType.AGENT_LIMIT_WITHOUT_RESET, said)
-        verdict = replace(verdict, notes=(*verdict.notes, loud))
+        verdict = verdict._replace(notes=(*verdict.notes, loud))
     return verdict
 
 
@@ -366,32 +365,32 @@ def _hint(case: Case) -> Verdict:
     banner = _banner(case)
     assert banner is not None
     text = f"a limit banner, {SEEN_ONCE}: {banner.line}"
-    hinted = case.memory if case.memory.limit_hint else replace(case.memory, limit_hint=case.now.steady)
+    hinted = case.memory if case.memory.limit_hint else case.memory._replace(limit_hint=case.now.steady)
     return _held(case, text, case.now.after(AGAIN_S), hinted)
 
 
 def _unhint(case: Case) -> Verdict:
-    return Verdict("the banner is gone", memory=replace(case.memory, limit_hint=NEVER))
+    return Verdict("the banner is gone", memory=case.memory._replace(limit_hint=NEVER))
 
 
 def _wait_for_mates(case: Case) -> Verdict:
     at = case.now.until(later(case.account_until, case.stagger))
-    memory = replace(case.memory, limit_hint=NEVER) if case.memory.limit_hint else case.memory
+    memory = case.memory._replace(limit_hint=NEVER) if case.memory.limit_hint else case.memory
     return _held(case, f"its account is limited (seen at {case.account_by})", at, memory)
 
 
 def _fade(case: Case) -> Verdict:
     limit, now = _limit(case), case.now
     if not limit.clear_seen:
-        limit = replace(limit, clear_seen=now.steady)
+        limit = limit._replace(clear_seen=now.steady)
     at = min(now.after(CLEAR_S), now.until(limit.until))
     text = f"limited: the banner is gone, {SEEN_ONCE}"
-    return _held(case, text, at, replace(case.memory, limit=limit))
+    return _held(case, text, at, case.memory._replace(limit=limit))
 
 
 def _keep_shut(case: Case) -> Verdict:
     limit = _limit(case)
-    memory = replace(case.memory, limit=replace(limit, clear_seen=NEVER)) if limit.clear_seen else case.memory
+    memory = case.memory._replace(limit=limit._replace(clear_seen=NEVER)) if limit.clear_seen else case.memory
     end = limit.until
     if _shows_work(case) and _is_redrawing(case):  # what it shows then is work
         end = min(end, later(limit.since, SETTLE_S))
@@ -401,7 +400,7 @@ def _keep_shut(case: Case) -> Verdict:
 def _clear(why: str) -> Callable[[Case], Verdict]:
     def clear(case: Case) -> Verdict:
         memory = dealt_with(withdrawn(case.memory))
-        memory = replace(memory, limit=None, limit_hint=NEVER, quiet_since=case.now.steady)
+        memory = memory._replace(limit=None, limit_hint=NEVER, quiet_since=case.now.steady)
         # the screen of this look is older than the resumption: nothing else may follow from it
         note = Note(EventType.AGENT_RESUMED, why)
         return hold(f"limit over: {why}", wake_at=case.now.after(1), memory=memory, notes=(note,))
@@ -410,7 +409,7 @@ def _clear(why: str) -> Callable[[Case], Verdict]:
 
 
 def _drop(case: Case) -> Verdict:
-    return Verdict("its window is over", memory=replace(case.memory, limit=None, limit_hint=NEVER))
+    return Verdict("its window is over", memory=case.memory._replace(limit=None, limit_hint=NEVER))
 
 
 def _hold_for(why: str, after: float | None = None) -> Callable[[Case], Verdict]:
@@ -432,7 +431,7 @@ def _restart(case: Case) -> Verdict:
     pane = case.seen.pane
     why = "its limit window is over"
     act = Start(case.agent.name, why, planned=True, replace=pane.ref if pane else None)
-    memory = replace(withdrawn(case.memory), limit=None)
+    memory = withdrawn(case.memory)._replace(limit=None)
     return do(act, Detail.STARTING, case.now.after(0.4), memory, (Note(EventType.AGENT_RESUMED, why),))
 
 
@@ -441,7 +440,7 @@ def _press(case: Case) -> Verdict:
     assert pane is not None
     assert reading is not None
     act = Press(case.agent.name, pane.ref, (reading.key,), f"dialog {reading.dialog}: its one allowed key")
-    pressed = replace(memory, pressed=reading.dialog, presses=memory.presses + 1)
+    pressed = memory._replace(pressed=reading.dialog, presses=memory.presses + 1)
     return do(act, Detail.LIMITED, case.now.after(1), pressed)
 
 
@@ -454,8 +453,8 @@ def _ask(case: Case) -> Verdict:
 def _probe(case: Case) -> Verdict:
     limit, now = _limit(case), case.now
     message = own(MessageKind.PROBE, f"{limit.since:.0f}-{limit.probes}", PROBE, now)
-    probed = replace(limit, probed=now.steady, probes=limit.probes + 1)
-    memory = replace(queue(case.memory, message), limit=probed)
+    probed = limit._replace(probed=now.steady, probes=limit.probes + 1)
+    memory = queue(case.memory, message)._replace(limit=probed)
     why = "the window is over: one probe"
     return Verdict(why, memory=memory, wake_at=now.steady, notes=(Note(EventType.AGENT_PROBED, limit.line),))
 

@@ -8,8 +8,6 @@ refused is typed instead.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict, do
 from fleet.core.effects import Post
 from fleet.core.memory import Message
@@ -41,7 +39,7 @@ def post(case: Case, message: Message) -> Verdict:
     assert pane is not None
     assert run is not None
     submitted, enters = MessageState.SUBMITTED, message.enters + 1
-    sent = replace(message, status=submitted, posted=True, at=now.steady, run=pane.ref.run, enters=enters)
+    sent = message._replace(status=submitted, posted=True, at=now.steady, run=pane.ref.run, enters=enters)
     cause, address = f"post {message.kind} {message.id}", _address(case)
     act = Post(case.agent.name, pane.ref, message.id, address, run.conversation, cause, case.backend)
     return do(act, wake_at=now.after(LOOK_S), memory=handed_in(case.memory, sent, now))
@@ -51,13 +49,13 @@ def settled(case: Case, message: Message) -> Message | None:
     """The message with what its server said of it; None while that is not known."""
     outcome = dict(case.seen.posted).get(message.id)
     if outcome is Posted.TAKEN:
-        return replace(message, status=MessageState.CONFIRMED, why="its server has it")
+        return message._replace(status=MessageState.CONFIRMED, why="its server has it")
     if outcome is Posted.REFUSED:
-        return replace(
-            message, status=MessageState.QUEUED, posted=False, run="", enters=0, tries=message.tries + 1
+        return message._replace(
+            status=MessageState.QUEUED, posted=False, run="", enters=0, tries=message.tries + 1
         )
     if outcome is Posted.UNSURE and message.enters >= ATTEMPTS:
-        return replace(message, status=MessageState.FAILED, why="not confirmed: its server does not answer")
+        return message._replace(status=MessageState.FAILED, why="not confirmed: its server does not answer")
     return None
 
 

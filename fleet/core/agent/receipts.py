@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 from fleet.core.agent.posting import in_flight, settled
 from fleet.core.case import Case, Verdict, do, hold
@@ -48,7 +47,7 @@ def receipts(case: Case) -> Verdict | None:
     if message is None:
         return None
     verdict = _lost(case, message) or _next_step(case, message)
-    return verdict if verdict.finished else replace(verdict, explains=True)
+    return verdict if verdict.finished else verdict._replace(explains=True)
 
 
 def _lost(case: Case, message: Message) -> Verdict | None:
@@ -59,7 +58,7 @@ def _lost(case: Case, message: Message) -> Verdict | None:
     if message.status is MessageState.SUBMITTED and message.kind is MessageKind.SEND:
         # a person's words may have been read, and may even be why it ended: never say them twice
         return failed(case, message, "it was submitted, and then the agent ended before there was a receipt")
-    back = replace(message, status=MessageState.QUEUED, enters=0, run="", posted=False)
+    back = message._replace(status=MessageState.QUEUED, enters=0, run="", posted=False)
     return Verdict("the run it was typed into is gone", memory=advance(case.memory, back))
 
 
@@ -126,14 +125,14 @@ def _not_shown(case: Case, message: Message, pane: PaneView, draft: str) -> Verd
     if silent or message.tries + 1 >= TRIES:
         return failed(case, message, "the text never showed up in the composer")
     # the composer is there and empty, and no Enter was pressed: it was never typed
-    back = replace(message, status=MessageState.QUEUED, run="", tries=message.tries + 1)
+    back = message._replace(status=MessageState.QUEUED, run="", tries=message.tries + 1)
     return hold("it never showed up; typing it anew", wake_at=now.steady, memory=advance(case.memory, back))
 
 
 def _press(case: Case, message: Message) -> Verdict:
     pane, now, backend = case.seen.pane, case.now, case.backend
     assert pane is not None
-    sent = replace(message, status=MessageState.SUBMITTED, at=now.steady, enters=message.enters + 1)
+    sent = message._replace(status=MessageState.SUBMITTED, at=now.steady, enters=message.enters + 1)
     cause, keys = f"submit {message.kind} {message.id}", (backend.submit_key,)
     act = Press(case.agent.name, pane.ref, keys, cause, message.id, backend.process_name)
     return do(act, wake_at=now.after(GAP_S), memory=handed_in(case.memory, sent, now))
@@ -150,7 +149,7 @@ def _take_back(case: Case, message: Message, why: str) -> Verdict:
         return failed(case, message, why)
     if message.clears >= CLEARS:
         return failed(case, message, f"{why}; it still stands there")
-    cleared = replace(message, status=MessageState.TYPED, at=now.steady, clears=message.clears + 1, why=why)
+    cleared = message._replace(status=MessageState.TYPED, at=now.steady, clears=message.clears + 1, why=why)
     keys *= LINE_CLEARS * len(reading.draft.split("\n"))
     act = Press(case.agent.name, pane.ref, keys, f"take back {message.id}", expects=case.backend.process_name)
     return do(act, wake_at=now.after(GAP_S), memory=advance(case.memory, cleared))
@@ -308,12 +307,12 @@ def is_stranger(case: Case) -> bool:
 
 
 def _confirmed(case: Case, message: Message, proof: str) -> Verdict:
-    return _finish(case, replace(message, status=MessageState.CONFIRMED, why=proof))
+    return _finish(case, message._replace(status=MessageState.CONFIRMED, why=proof))
 
 
 def failed(case: Case, message: Message, why: str) -> Verdict:
     """It is not delivered, and not tried again."""
-    return _finish(case, replace(message, status=MessageState.FAILED, why=why))
+    return _finish(case, message._replace(status=MessageState.FAILED, why=why))
 
 
 def _finish(case: Case, message: Message) -> Verdict:

@@ -6,8 +6,6 @@ on its way, and a screen that moved. A loop agent is first asked, once a phase, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.agent.stopping import begin
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
@@ -52,15 +50,15 @@ def stall(case: Case) -> Verdict | None:
         return Verdict(text, detail=Detail.WAITING, wake_at=wake_at)
     if _may_nudge(case):
         memory = queue(memory, own(MessageKind.NUDGE, case.loop.phase, NUDGE, now))
-        nudged = replace(memory, nudged=case.loop.phase, quiet_since=now.steady)
+        nudged = memory._replace(nudged=case.loop.phase, quiet_since=now.steady)
         return Verdict("idle: asking for the done marker once", memory=nudged, wake_at=now.steady)
     if memory.state == ScreenState.CONTEXT:  # resumed, it would be as full as before
-        case = replace(case, memory=replace(memory, afresh=True))
+        case = case._replace(memory=memory._replace(afresh=True))
     told = Note(EventType.AGENT_MARKER_LAPSED, "its WAITING-UNTIL time and the grace have passed")
     lapsed = (told,) if memory.marker else ()
     cause = f"{memory.state} for {quiet:.0f} s without a sign of work"
     verdict = begin(case, cause, planned=False, event=EventType.AGENT_STALLED)
-    return replace(verdict, notes=(*lapsed, *verdict.notes))
+    return verdict._replace(notes=(*lapsed, *verdict.notes))
 
 
 def _may_nudge(case: Case) -> bool:

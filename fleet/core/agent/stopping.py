@@ -7,7 +7,6 @@ of the run. One step a look; a run with survivors blocks the next start of that 
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from typing import assert_never
 
 from fleet.core.case import SEEN_ONCE, Case, Verdict, hold
@@ -34,8 +33,8 @@ def begin(case: Case, cause: str, *, planned: bool, event: EventType | None = No
         pid = pane.ref.pid
     stop = Stopping(cause, planned, pane.ref if pane else None, run, pid, at=case.now.steady)
     told = (Note(event, cause),) if event else ()
-    step = _step(case.with_memory(replace(memory, stopping=stop)), stop)
-    return replace(step, notes=(*told, *step.notes))
+    step = _step(case.with_memory(memory._replace(stopping=stop)), stop)
+    return step._replace(notes=(*told, *step.notes))
 
 
 def stopping(case: Case) -> Verdict | None:
@@ -53,20 +52,20 @@ def _step(case: Case, stop: Stopping) -> Verdict:
     waited = now.since(stop.at)
     match stop.stage:
         case StopStage.BEGUN:
-            asked = replace(stop, stage=StopStage.ASKED, at=now.steady)
+            asked = stop._replace(stage=StopStage.ASKED, at=now.steady)
             act = _signal(case, stop, signal.SIGTERM, stop.cause)
             return _hold(case, asked, f"stopping: {stop.cause}", act)
         case StopStage.ASKED if waited >= (IN_PERSON_S if case.in_person else TERM_WAIT_S):
-            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
+            forced = stop._replace(stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{stop.cause}; {left} ignored SIGTERM")
             return _hold(case, forced, f"forcing {left} processes", act)
         case StopStage.FORCED if waited >= HANG_UP_S and pane is not None and pane.ref.run == stop.run:
             return _remove(case, stop, pane.ref)
         case StopStage.FORCED | StopStage.REMOVED if waited >= KILL_WAIT_S:
-            forced = replace(stop, stage=StopStage.FORCED, at=now.steady)
+            forced = stop._replace(stage=StopStage.FORCED, at=now.steady)
             act = _signal(case, stop, signal.SIGKILL, f"{left} survived SIGKILL")
             verdict = _hold(case, forced, f"{left} processes survive SIGKILL; they block a new start", act)
-            return replace(verdict, notes=(Note(EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
+            return verdict._replace(notes=(Note(EventType.AGENT_SURVIVED_STOP, f"{left} processes"),))
         case StopStage.ASKED | StopStage.FORCED | StopStage.REMOVED:
             return _hold(case, stop, f"stopping: waiting for {left} processes")
         case _:
@@ -81,21 +80,21 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
     """No process is left. After a signal of a planned stop one more look has to say so."""
     signalled = stop.stage in {StopStage.ASKED, StopStage.FORCED}
     if signalled and stop.clear == 0 and stop.planned:
-        seen_once = replace(stop, clear=1, at=case.now.steady)
+        seen_once = stop._replace(clear=1, at=case.now.steady)
         return _hold(case, seen_once, f"stopping: no process is left, {SEEN_ONCE}")
     pane = case.seen.pane
     if pane is not None and pane.ref.run == stop.run:
         return _remove(case, stop, pane.ref)
-    memory = replace(case.memory, stopping=None)
+    memory = case.memory._replace(stopping=None)
     return hold(f"stopped: {stop.cause}", Detail.STOPPING, case.now.steady, memory)
 
 
 def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
-    removed = replace(stop, stage=StopStage.REMOVED, at=case.now.steady)
+    removed = stop._replace(stage=StopStage.REMOVED, at=case.now.steady)
     return _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
 
 
 def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
-    memory = replace(case.memory, stopping=stop)
+    memory = case.memory._replace(stopping=stop)
     again = case.now.after(EAGER_POLL_S if case.now.since(stop.at) < EAGER_S else POLL_S)
-    return replace(hold(reason, Detail.STOPPING, again, memory), action=act)
+    return hold(reason, Detail.STOPPING, again, memory)._replace(action=act)

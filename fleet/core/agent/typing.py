@@ -8,8 +8,6 @@ line where a person has begun to write.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.agent.posting import awaits_server, goes_by_server, post
 from fleet.core.agent.receipts import GAP_S, LONGEST_S, failed, is_ours, is_stranger
 from fleet.core.case import Case, Verdict, do, hold
@@ -85,22 +83,21 @@ def _begin(case: Case, message: Message) -> Verdict:
     memory, now, pane, reading = case.memory, case.now, case.seen.pane, case.seen.reading
     assert pane is not None
     assert reading is not None
-    begun = replace(
-        message, at=now.steady, at_wall=now.wall, run=pane.ref.run, enters=0, pasted=False,
+    begun = message._replace(at=now.steady, at_wall=now.wall, run=pane.ref.run, enters=0, pasted=False,
         clean=reading.draft == "", clears=0,
     )  # fmt: skip
-    typed = replace(begun, status=MessageState.TYPED)
+    typed = begun._replace(status=MessageState.TYPED)
     if is_ours(case, message, reading.draft):
         text, again = "our own text already stands in the composer", now.after(GAP_S)
         return hold(text, wake_at=again, memory=advance(memory, typed))
     recent = (t for t in memory.typed if now.since(t) < HOUR_S)
-    memory = replace(memory, typed=(*recent, now.steady)[-HOURLY * 2 :])
+    memory = memory._replace(typed=(*recent, now.steady)[-HOURLY * 2 :])
     if goes_by_server(case, message):
         return post(case.with_memory(memory), begun)
     backend, cause = case.backend, f"{message.kind} {message.id}"
     act = Paste(case.agent.name, pane.ref, message.id, cause, backend.process_name, backend.texts)
     verdict = do(act, wake_at=now.after(GAP_S), memory=advance(memory, typed))
-    return replace(verdict, reason=f"typing {cause}")
+    return verdict._replace(reason=f"typing {cause}")
 
 
 # --- when not -----------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict, do, hold
 from fleet.core.decision import Note
 from fleet.core.effects import Keep
@@ -25,5 +23,5 @@ def unknown(case: Case) -> Verdict | None:
         return hold(text, Detail.UNKNOWN, later(memory.state_since, TOLD_AFTER_S))
     if memory.kept == pane.ref.run:
         return hold(text, Detail.UNKNOWN)
-    kept, told = replace(memory, kept=pane.ref.run), (Note(EventType.AGENT_UNKNOWN, text),)
+    kept, told = memory._replace(kept=pane.ref.run), (Note(EventType.AGENT_UNKNOWN, text),)
     return do(Keep(case.agent.name, pane.ref, text), Detail.UNKNOWN, memory=kept, notes=told)

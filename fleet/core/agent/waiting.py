@@ -6,8 +6,6 @@ for the grace after it may the stall rule act. A marker that cannot be read is f
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict
 from fleet.core.decision import Note
 from fleet.core.memory import AgentMemory
@@ -31,10 +29,10 @@ def waiting(case: Case) -> Verdict | None:
         if memory.bad_marker == marker.text:
             return None
         told = (Note(EventType.AGENT_MARKER_MALFORMED, marker.text),)
-        bad = replace(memory, bad_marker=marker.text)
+        bad = memory._replace(bad_marker=marker.text)
         return Verdict(f"its WAITING-UNTIL line cannot be read: {marker.text}", memory=bad, notes=told)
     if marker.until != memory.marker:
-        memory = replace(memory, marker=marker.until)
+        memory = memory._replace(marker=marker.until)
         told = (Note(EventType.AGENT_WAITING, marker.text + (" (capped at 24 h)" if marker.capped else "")),)
         if now.wall < marker.until:
             return _hold(case, memory, marker.until, told)
@@ -42,7 +40,7 @@ def waiting(case: Case) -> Verdict | None:
     if now.wall < marker.until:
         return _hold(case, None, marker.until, ())
     if memory.marker_woken != marker.until and case.agent.watched:
-        woken = replace(memory, marker_woken=marker.until)
+        woken = memory._replace(marker_woken=marker.until)
         message = own(MessageKind.MARKER, f"{marker.until:.0f}", PASSED, now)
         return Verdict(f"{PASSED_BY}: sending it a message", memory=queue(woken, message), wake_at=now.steady)
     return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.case import Case, Verdict
 from fleet.core.memory import Message
 from fleet.core.queue import queue
@@ -21,5 +19,5 @@ def wake(case: Case) -> Verdict | None:
         return Verdict(f"next wake in {now.ahead(due):.0f} s", wake_at=due)
     name = f"wake-{agent.name}-{now.steady:.0f}"
     message = Message(name, MessageKind.WAKE, file=agent.wake.prompt_file, queued=now.steady)
-    woken = replace(memory, woke=now.steady)
+    woken = memory._replace(woke=now.steady)
     return Verdict("a wake is due", memory=queue(woken, message), wake_at=now.steady)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.agent.stopping import begin
 from fleet.core.case import SEEN_ONCE, Case, Verdict, hold
 from fleet.core.seen import ScreenState
@@ -20,5 +18,5 @@ def wedged(case: Case) -> Verdict | None:
     if memory.state_looks < LOOKS:
         text = f"looks wedged, {SEEN_ONCE}: {reading.line}"
         return hold(text, Detail.WEDGED, case.now.after(1.0))
-    case = replace(case, memory=replace(memory, afresh=True))
+    case = case._replace(memory=memory._replace(afresh=True))
     return begin(case, f"wedged: {reading.line}", planned=False, event=EventType.AGENT_WEDGED)

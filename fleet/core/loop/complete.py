@@ -7,8 +7,6 @@ crash in between neither loses the run nor repeats it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fleet.core.decision import Note
 from fleet.core.effects import CallTask, ClearMarker, ConsumeTrigger, WriteMarker
 from fleet.core.loop.gates import cancelled
@@ -27,7 +25,7 @@ def complete(case: LoopCase) -> LoopPart:
     said = LoopPart(memory, effects=cancelled(case), state=f"complete: {total} of {plural(total, 'phase')}")
     if not case.seen.marker:
         return said.then(case, _end)
-    said = replace(said, memory=memory.having(ending=UNNAMED))
+    said = said._replace(memory=memory.having(ending=UNNAMED))
     wish = case.loop.on_complete
     return said.then(case, lambda c: _task(c, wish)) if wish is not None else said
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 from fleet.core.loop.statement import (
     EVIDENCE,
@@ -79,8 +79,7 @@ _NOTHING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The answer, the line that decides (from 1), and for a refusal the reason."""
 
     done: bool
@@ -88,8 +87,7 @@ class Done:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     number: int
     text: str
     fenced: bool = False  # inside a code fence

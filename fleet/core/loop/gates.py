@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fleet.core.decision import Note
 from fleet.core.effects import CancelGate, LookAtTree, LoopEffect, RunGate
@@ -50,8 +50,7 @@ _TAKEN_BACK = re.compile(  # right after the verdict
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GateVerdict:
+class GateVerdict(NamedTuple):
     """All passed, or what is being waited for; and what that leads to."""
 
     passed: bool
@@ -231,7 +230,7 @@ def _told(case: LoopCase, phase: Phase, label: str, result: GateResult) -> LoopP
     short = f"cat {result.log}" if result.log else commit[:12]
     about = f"{phase.id}-{result.gate}-{result.print}-{commit[:40]}-{result.begun:.0f}"
     return LoopPart(
-        replace(case.memory, told=(*told, event)[-TOLD_CAP:]),
+        case.memory._replace(told=(*told, event)[-TOLD_CAP:]),
         messages=tuple(
             case.ping(agent, about, PingAbout.GATE, (text, short)) for agent in builders(case.fleet)
         ),
@@ -242,8 +241,7 @@ def _told(case: LoopCase, phase: Phase, label: str, result: GateResult) -> LoopP
 # What a finished child's answer means. Pure, so that the watchdog and the verb agree.
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """How a child ended: its code (None: killed by the time limit), its output, the commits it listed."""
 
     code: int | None

@@ -44,7 +44,7 @@ def handoff(case: LoopCase, *, quiet: bool) -> LoopPart:
     said = _fetch_result(case, git).then(case, partial(_fetch, git=git))
     lost = _lost_ref(case, git)
     if lost:
-        return replace(said, problems=(*said.problems, lost))
+        return said._replace(problems=(*said.problems, lost))
     said = said.then(case, partial(_baseline, git=git, quiet=quiet))
     if git.tip and git.tip != said.memory.tip:
         said = said.then(case, partial(_follow, git=git))
@@ -68,7 +68,7 @@ def _fetch_result(case: LoopCase, git: GitView) -> LoopPart:
     note = Note(EventType.HANDOFF_FETCH_RECOVERED, "the remote answers again")
     if trouble:
         note = Note(EventType.HANDOFF_FETCH_FAILED, f"{trouble}; the refs last fetched are used")
-    return LoopPart(replace(memory, fetch_trouble=trouble), notes=(note,))
+    return LoopPart(memory._replace(fetch_trouble=trouble), notes=(note,))
 
 
 def _fetch(case: LoopCase, git: GitView) -> LoopPart:
@@ -81,7 +81,7 @@ def _fetch(case: LoopCase, git: GitView) -> LoopPart:
     due = not 0 < memory.fetch_at - now <= interval  # also after the clock was set back
     begins = due and LoopJob.FETCH not in case.seen.jobs
     if begins:
-        memory = replace(memory, fetch_at=later(now, interval))
+        memory = memory._replace(fetch_at=later(now, interval))
     return LoopPart(
         memory,
         effects=(Fetch(repo),) if begins else (),
@@ -108,9 +108,9 @@ def _baseline(case: LoopCase, git: GitView, *, quiet: bool) -> LoopPart:
     begun = case.seen.place.commit if case.seen.place else ""
     memory = memory.having(ref=git.ref or memory.ref)
     if not memory.tip:
-        memory = replace(memory, repo=repo, branch=branch, tip=begun or git.tip or EMPTY)
+        memory = memory._replace(repo=repo, branch=branch, tip=begun or git.tip or EMPTY)
     elif (memory.repo, memory.branch) != (repo, branch):
-        memory = replace(memory, repo=repo, branch=branch, tip=here, inboxes=())
+        memory = memory._replace(repo=repo, branch=branch, tip=here, inboxes=())
     return LoopPart(memory.having(tip=here) if quiet else memory)
 
 
@@ -122,13 +122,13 @@ def _follow(case: LoopCase, git: GitView) -> LoopPart:
         return LoopPart(case.memory, effects=asked)
     if history.trouble:
         return LoopPart(case.memory, effects=asked, problems=(f"{repo}: {history.trouble}",))
-    said = LoopPart(replace(case.memory, tip=history.tip))
+    said = LoopPart(case.memory._replace(tip=history.tip))
     facts = (("base", base), ("tip", history.tip))
     if history.lost:
         lost = Note(EventType.HANDOFF_REBASELINED, "the last known commit is gone", facts)
-        return replace(said, notes=(lost,))
+        return said._replace(notes=(lost,))
     if any(not c.new for c in history.commits):
-        said = replace(said, notes=(Note(EventType.HANDOFF_REBASELINED, "history was rewritten", facts),))
+        said = said._replace(notes=(Note(EventType.HANDOFF_REBASELINED, "history was rewritten", facts),))
     return said.then(case, partial(_tell_commits, history=history))
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.core.decision import Note
 from fleet.core.loop.done import Done
@@ -48,8 +48,7 @@ class Place:
         return not self.id
 
 
-@dataclass(frozen=True, slots=True)
-class StatusView:
+class StatusView(NamedTuple):
     """The status file of the current phase. `path` empty: there is none yet."""
 
     path: str = ""
@@ -57,8 +56,7 @@ class StatusView:
     reading: Done = NO_STATUS
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """One commit as the log shows it. The subject is matched, never shown to an agent."""
 
     hash: str
@@ -69,8 +67,7 @@ class Commit:
     same: bool = False  # git found the same change on the other side, under another hash
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """The answer to "what lies between these two commits", newest first."""
 
     base: str
@@ -80,8 +77,7 @@ class History:
     trouble: str = ""  # git did not answer: ask again
 
 
-@dataclass(frozen=True, slots=True)
-class InboxView:
+class InboxView(NamedTuple):
     """One inbox file in both trees, by content hash; empty: no message there. None: could not look."""
 
     name: str
@@ -89,8 +85,7 @@ class InboxView:
     remote: str | None = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeView:
+class TreeView(NamedTuple):
     """What the work tree holds beside its commit, as two fingerprints; both empty: nothing."""
 
     head: str
@@ -105,8 +100,7 @@ class TreeView:
         return self.head if more == "." else f"{self.head}+{more}"
 
 
-@dataclass(frozen=True, slots=True)
-class GitView:
+class GitView(NamedTuple):
     """What the repository shows. `tip` is the watched ref, `head` the work tree's commit."""
 
     ref: str = ""
@@ -120,8 +114,7 @@ class GitView:
     tree: TreeView | None = None  # the state of the work tree, as it was last asked for
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(NamedTuple):
     """What one gate said about one commit and work tree.
 
     `print` ties it to the gate as it was declared, `begun` to this go at the phase.
@@ -195,8 +188,7 @@ class InboxMemory:
     count: int = 0  # messages told so far
 
 
-@dataclass(frozen=True, slots=True)
-class LoopMemory:
+class LoopMemory(NamedTuple):
     """What must survive a restart, saved before the effects that go with it are carried out."""
 
     looked: str = ""  # phase whose status file has been looked at
@@ -220,11 +212,10 @@ class LoopMemory:
     def having(self, **values: object) -> LoopMemory:
         """The memory with these values: itself if it has them, which most looks find."""
         same = all(getattr(self, name) == value for name, value in values.items())
-        return self if same else replace(self, **values)  # type: ignore[arg-type]
+        return self if same else self._replace(**values)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class LoopShown:
+class LoopShown(NamedTuple):
     """Where the loop stands, for the agents it governs, for the board and for the verbs."""
 
     phase: str = ""  # the one that loop agents should be running; empty for none
@@ -244,8 +235,7 @@ class LoopShown:
 NO_LOOP = LoopShown()  # there is none, or nothing is known of it yet
 
 
-@dataclass(frozen=True, slots=True)
-class LoopCase:
+class LoopCase(NamedTuple):
     """All a part may look at."""
 
     fleet: Fleet
@@ -278,11 +268,10 @@ class LoopCase:
 
     def after(self, part: LoopPart) -> LoopCase:
         """The case as the next part gets it: with what this one remembers."""
-        return self if part.memory is self.memory else replace(self, memory=part.memory)
+        return self if part.memory is self.memory else self._replace(memory=part.memory)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPart:
+class LoopPart(NamedTuple):
     """What one part says. Only `memory` must be given: with what the part changed of the case's."""
 
     memory: LoopMemory

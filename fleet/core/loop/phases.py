@@ -51,7 +51,7 @@ def locate(case: LoopCase) -> tuple[Place | None, LoopPart]:
     said = LoopPart(case.memory, held=doubt(loop, place, index))
     if index is None:
         again = Move(place, place, Note(EventType.PHASE_SET, "the index file was missing"))
-        said = replace(said, effects=(again,))
+        said = said._replace(effects=(again,))
     if said.held:
         return None, said
     if not place.complete:
@@ -115,15 +115,15 @@ def advance(case: LoopCase, place: Place) -> LoopPart:
     if not status.reading.done:
         return said.then(case, partial(_not_done, status=status))
     if case.memory.looked != phase.id:
-        said = replace(said, notes=(_done_before(phase, status),))
+        said = said._replace(notes=(_done_before(phase, status),))
     settled, part = _settled(case.after(said), phase.id, status)
     said = said.joined(part)
     if not settled:
-        return replace(said, state=f"{here}: done, {SEEN_ONCE}")
+        return said._replace(state=f"{here}: done, {SEEN_ONCE}")
     verdict = gates(case.after(said), phase, place)
     said = said.joined(verdict.part)
     if not verdict.passed:
-        return replace(said, state=f"{here}: done, {verdict.said}")
+        return said._replace(state=f"{here}: done, {verdict.said}")
     return said.then(case, partial(_done, place=place, status=status, ratchets=verdict.ratchets, here=here))
 
 

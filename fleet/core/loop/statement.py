@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 _TICKS = re.compile("(`+)")
 _BOX = re.compile(r"^[\s>]*(?:[-*+\u2022]|\d+[.)])\s+\[(.?)\](?!\()")
@@ -168,8 +168,7 @@ _BLANK = re.compile(
 TRAILS_OFF = ("...", "\u2026")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """What a statement says: what stands against the marker in it, and whether it says that something is."""
 
     against: str = ""
