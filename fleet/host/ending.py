@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fleet.core.seen import Proc
 from fleet.ports import Clock, Processes, Target
 
-SETTLE_S = 0.05
+SETTLE_S = 0.02
 _LOOKS = 2  # sweeps in a row that must find none: the second sees what was forking during the first
 _KILLS = 40
 

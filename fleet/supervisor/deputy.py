@@ -76,7 +76,7 @@ class Deputy:
             Supervisor(operator.world, Settled(fleet), lease=operator.table.me(), unwritten=unwritten),
             repair=True,
         )
-        self._supervisor.senses.listed = there
+        self._supervisor.senses.offered = (there, operator.house.desired.load().generation)
         if unwritten is None:
             self._supervisor.begin_work()
 
@@ -138,8 +138,8 @@ class Deputy:
                 seen, last = now, look
                 if over(look):
                     return look
-                ending = all(self._is_ending(look, s) for s in self._subjects)
-                senses.listed = look.listing if ending else None
+                if look.listing is not None and all(map(self._is_ending, self._subjects)):
+                    senses.offered = (look.listing, look.generation)
             elif now - seen >= BLIND_S:
                 raise Unavailable(look.blind)
             if now - begun >= patience:
@@ -148,12 +148,10 @@ class Deputy:
                 return last
             self._rest(min(delay, POLL_S))
 
-    def _is_ending(self, look: Look, subject: Member) -> bool:
-        """Does it end, or has it? Then the next look counts its processes, and has no question to tmux."""
-        seen, stop = look.seen[subject.name], self._supervisor.mind.memories[subject.name].stopping
-        if stop is None:
-            return seen.pane is None and seen.wish.want is Want.DOWN
-        return stop.stage in EMPTYING
+    def _is_ending(self, subject: Member) -> bool:
+        """Was it asked to end? Then the next look counts its processes, and has no question to tmux."""
+        stop = self._supervisor.mind.memories[subject.name].stopping
+        return stop is not None and stop.stage in EMPTYING
 
     def _rest(self, seconds: float) -> None:
         """Until the next look. While a leader that was asked to end is there, only its end is waited for."""

@@ -35,6 +35,7 @@ class Look(NamedTuple):
     alive: Mapping[str, PaneRef]  # live panes of ours by session
     unreaped: frozenset[int] = frozenset()  # pids of the dead whose exit status is waited for
     due: frozenset[str] = frozenset()  # agents that were looked at wholly
+    generation: int = 0  # of the wishes
     again: frozenset[str] = frozenset()  # agents of whose newest run was heard too late for this look
 
     @property
@@ -68,7 +69,9 @@ class Senses:
         self.ears: Ears | None = None  # what hears structured sources; none for one that only glances
         self._mail = mail
         self.listen = False  # a source has news: the next look reads the reports of all agents
-        self.listed: Listing | None = None  # a list that the next look takes, instead of a new one
+        # A list that the next look may take instead of a new one: while no wish has changed since, which
+        # every verb does before it acts.
+        self.offered: tuple[Listing, int] | None = None
         self._eyes: dict[str, Eye] = {}  # by session
 
     def look(
@@ -83,10 +86,9 @@ class Senses:
         """Look at everything once; agents in `due` wholly, the others where something moved."""
         specs = fleet.members
         try:
-            listing = self.listed or self._world.tmux.listing()
+            listing = self._offered(desired) or self._world.tmux.listing()
         except Unavailable as error:
             return self._blind(specs, desired, now, str(error))
-        self.listed = None
         self._world.processes.begin_look()
         panes = _by_session(specs, listing.panes, memories)
         foreign = frozenset(listing.foreign)
@@ -112,7 +114,12 @@ class Senses:
             frozenset(changed),
             {p.ref.session: p.ref for p in listing.panes if not p.dead},
             _unreaped(listing.panes, given),
+            generation=desired.generation,
         )
+
+    def _offered(self, desired: Desired) -> Listing | None:
+        (listing, generation), self.offered = self.offered or (None, 0), None
+        return listing if generation == desired.generation else None
 
     def _blind(self, specs: Sequence[Member], desired: Desired, now: Moment, why: str) -> Look:
         """Tmux did not answer: only wishes are known."""

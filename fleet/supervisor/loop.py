@@ -35,6 +35,7 @@ from fleet.host import git
 from fleet.ports import Children
 from fleet.store.house import House
 from fleet.store.position import PhaseBook
+from fleet.supervisor.bookkeeper import Bookkeeper
 from fleet.supervisor.loop_children import LoopChildren
 from fleet.supervisor.phase import MARKER, identity, phase_trouble, places, read_status, write_marker
 from fleet.supervisor.world import World
@@ -50,6 +51,7 @@ class LoopKeeper:
         self._world = world
         self._house = house
         self._children = LoopChildren(world, house, jobs)
+        self.books = Bookkeeper(world, house)
         self._at = 0  # the phase last seen
         self.memory: LoopMemory | None = None
 

@@ -36,7 +36,7 @@ from fleet.store.position import PhaseBook
 from fleet.supervisor.declaration import borrowed_from
 from fleet.supervisor.launch import compose_watchdog, server_env
 from fleet.supervisor.perform import Performer
-from fleet.supervisor.phase import Bookkeeper, watched_tip
+from fleet.supervisor.phase import watched_tip
 from fleet.supervisor.world import Helpers, World, real_helpers, real_world
 from fleet.times.moment import NEVER, later
 
@@ -291,6 +291,8 @@ class Operator:
     def _open_books(self, phase: str) -> None:
         """What a phase uses is counted from before its first agent starts; a watchdog does that itself."""
         if self.fleet.watchdog.log_tokens and self.locks.holder() is None:
+            from fleet.supervisor.bookkeeper import Bookkeeper
+
             wall = self.world.clock.wall()
             Bookkeeper(self.world, self.house).note(
                 self.fleet, LoopShown(phase), limited=False, steady=NEVER, wall=wall

@@ -37,7 +37,6 @@ from fleet.supervisor.hear import Ears
 from fleet.supervisor.look import Look, Senses
 from fleet.supervisor.mind import AT_ONCE, Ages, Mind, Trouble
 from fleet.supervisor.perform import Performer
-from fleet.supervisor.phase import Bookkeeper
 from fleet.supervisor.reload import Reloader, Settled
 from fleet.supervisor.view import Board
 from fleet.supervisor.world import Helpers, World
@@ -97,7 +96,6 @@ class Supervisor:
         self._loop_decision: LoopDecision | None = None  # of this look
         self._loop_wake: Steady | None = None
         self.ears: Ears | None = None
-        self.ledger: Bookkeeper | None = None
         self._acts = False  # an observer writes nothing
         self._fleet_changed = False
         self._faults: dict[str, str] = {}  # by agent: the fault of a rule that was told last
@@ -150,7 +148,6 @@ class Supervisor:
         self.begin_work()
         self.ears = self.senses.ears = Ears(self.world, self.house, self.helpers.pages)
         if self._govern_with is not None:
-            self.ledger = Bookkeeper(self.world, self.house)
             self.loop = self._govern_with(self.world, self.house)
         self._record(EventType.WATCHDOG_STARTED, "", f"version {__version__}", version=__version__)
 
@@ -478,10 +475,10 @@ class Supervisor:
 
     def _count_tokens(self, fleet: Fleet, now: Moment) -> None:
         """Tokens of the phase that runs, and the record of one that is over."""
-        if self.ledger is None or self.loop_shown is None:
+        if self.loop is None or self.loop_shown is None:
             return
         limited = any(m.limit is not None for m in self.mind.memories.values())
-        for record in self.ledger.note(
+        for record in self.loop.books.note(
             fleet, self.mind.loop, limited=limited, steady=now.steady, wall=now.wall
         ):
             self._record(EventType.TOKENS_RECORDED, "", f"phase {record['phase']}")

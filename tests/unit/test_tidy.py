@@ -177,6 +177,7 @@ LATE = {
     "fleet/host/http.py": "`down` loads this file, http.client is slow to load, few fleets have a server",
     "fleet/scripted_agent/outside.py": "a hundred scripted agents start at once, and few run a program",
     "fleet/__main__.py": "inside of the try: Ctrl-C while loading is no traceback",
+    "fleet/supervisor/operator.py": "only `up` of a loop without a watchdog counts tokens",
     "fleet/text.py": "every verb loads this file, and only a misspelt word needs difflib",
     "fleet/tokens/agentlog.py": "`render` and `usage` need no config and no prices, which double their start",
     "fleet/tokens/price.py": "asks for the version of an optional library",

@@ -91,7 +91,8 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
 
 def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
     removed = stop._replace(stage=StopStage.REMOVED, at=case.now.steady)
-    return _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
+    verdict = _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
+    return verdict._replace(wake_at=case.now.steady)
 
 
 def _hold(case: Case, stop: Stopping, reason: str, act: Signal | Remove | None = None) -> Verdict:
