@@ -121,7 +121,7 @@ settings() {  # what a person would have set on that machine too: proxies, index
   while read -r name; do
     case $name in
       http_proxy | https_proxy | no_proxy | all_proxy | HTTP_PROXY | HTTPS_PROXY | NO_PROXY | ALL_PROXY | CI) ;;
-      PIP_* | UV_* | AOTEST_RACES) ;;
+      PIP_* | UV_*) ;;
       *) continue ;;
     esac
     case ${!name} in /* | file:*) ;; *) printf '%s=%s\0' "$name" "${!name}" ;; esac

@@ -99,11 +99,9 @@ suite() {  # suite DIR... [-- pytest options]: one pytest over those of the dire
     tee "$run_dir/pytest.out"
   code=${PIPESTATUS[0]}
   if [ "$code" = 1 ] && [ -n "${CI:-}" ]; then
-    # What passes now, alone, is a race, in the test or in the product: it is named, and fails the run too. With
-    # AOTEST_RACES=named it is only named: for layers that are not proved on a busy machine yet.
+    # What passes now, alone, is a race, in the test or in the product: it is named, and fails the run too.
     printf '\n== again, one at a time: what failed\n'
     "$py" -m pytest -n 0 --last-failed --last-failed-no-failures none "${where[@]}" "$@" | tee "$run_dir/again.out"
-    [ "${PIPESTATUS[0]}" != 0 ] || [ "${AOTEST_RACES:-}" != named ] || code=0
     failed_in "$run_dir/pytest.out" | grep -vxFf <(failed_in "$run_dir/again.out") |
       sed 's/^/passed only at the second try, so it is a race: /'
   fi
