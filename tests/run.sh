@@ -221,7 +221,9 @@ case $what in
     everything
     step live suite live
     step long suite sim unit tmux -- -m long
-    [ -e tests/sim/__main__.py ] && step "long sim" sim --seeds 200 --hours 24
+    step goldens sim --goldens --long
+    step "long sim" sim --seeds 200 --hours 24
+    step "long sim with loops" sim --seeds 200 --hours 24 --loops
     ;;
   lint) step lint lint ;;
   unit | contract | tmux | live | examples) step "$what" suite "$what" -- "$@" ;;
