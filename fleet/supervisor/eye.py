@@ -37,6 +37,7 @@ TWO_SECONDS = 2.0  # the list dates activity in whole seconds
 HEARSAY_S = 1800.0
 SCAN_S = 1.0  # between two looks at the processes of a run
 
+AT_PROMPT = {ScreenState.IDLE, ScreenState.ERROR}
 UNMEASURED = ProcView(measured=False)
 
 _judged = attrgetter(
@@ -256,13 +257,13 @@ class Eye:
     ) -> AgentSeen:
         """The look, with what the structured sources say.
 
-        An old "working" does not outweigh an idle prompt. One that is dated in the future was said before the
-        clock was set back: it outweighs nothing.
+        An old "working" does not outweigh a prompt that is idle, or at which a turn ended in an error. One
+        that is dated in the future was said before the clock was set back: it outweighs nothing.
         """
         heard, working = self.heard, self.heard.working
-        idle = self.reading is not None and self.reading.state is ScreenState.IDLE
+        at_prompt = self.reading is not None and self.reading.state in AT_PROMPT
         age = now.since_wall(heard.at)
-        if working and (age < -HEARSAY_S or (idle and age > HEARSAY_S)):
+        if working and (age < -HEARSAY_S or (at_prompt and age > HEARSAY_S)):
             working = None
         return found._replace(
             working=working,

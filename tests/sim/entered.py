@@ -53,6 +53,7 @@ NEVER: dict[str, str] = {
 # What a long storm may reach and a short one does not: neither is a fault.
 SELDOM = {
     "core/agent/limits.py: _hold_for": "a mate on the account is limited, and this one is not started yet",
+    "core/evidence.py: _heard_since": "an agent quotes a banner as its turn ends; tests/unit has its cases",
     "core/loop/done.py: _titles": "a status file with more than one heading; tests/unit has its tables",
     "core/loop/statement.py: _words": "a status file with more than one heading; tests/unit has its tables",
     "core/loop/done.py: _doubt_in_front": "a status file with front matter; tests/unit has its tables",

@@ -7,6 +7,7 @@ at the watchdog; it is killed, stopped and doubled through `Stage`, which the si
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from random import Random
 from typing import Protocol
 
@@ -247,7 +248,8 @@ class Nemesis:
         path = f"{LOG_DIR}/state/signals/{rng.choice(living).session.name}/hook-{rng.randrange(10**6)}.json"
         what = rng.choice((b"[" * 100_000, b"\xff\xfe{", b"{}" * 10, b"1e999999", b"", "pipe", None))
         if what is None:
-            self.machine.disk.make_dir(path)
+            with suppress(OSError):  # a full disk
+                self.machine.disk.make_dir(path)
         elif what == "pipe":
             self.machine.disk.put_pipe(path)
         else:

@@ -151,6 +151,8 @@ def test_the_transcript_and_the_rollout_have_the_number():
         pytest.param("working", 0.0, True, id="just said"),
         pytest.param("idle", 60.0, True, id="a minute ago, at an idle prompt"),
         pytest.param("idle", HEARSAY_S + 60.0, None, id="long ago, at an idle prompt"),
+        pytest.param("error", HEARSAY_S + 60.0, None, id="long ago, at a prompt below an error"),
+        pytest.param("error", 60.0, True, id="just now: the CLI tries again by itself"),
         pytest.param("limited", HEARSAY_S + 60.0, True, id="long ago, with no idle prompt to deny it"),
         pytest.param("limited", -HEARSAY_S - 60.0, None, id="before the clock was set back"),
     ],
