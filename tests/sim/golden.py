@@ -79,7 +79,7 @@ BOOKS = {  # by the name of the file
     "plain": Plan(20, 2.0),
     "loops": Plan(20, 2.0, loop=True),
     "plain-long": Plan(20, 24.0, long=True),
-    "loops-long": Plan(8, 24.0, loop=True, long=True),
+    "loops-long": Plan(8, 6.0, loop=True, long=True),
 }
 
 
