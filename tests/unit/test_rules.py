@@ -198,6 +198,14 @@ def test_a_stop_escalates_from_term_to_kill_and_never_the_other_way():
     assert second.action.signum == signal.SIGKILL
 
 
+def test_a_session_that_does_not_go_is_taken_away_again_at_the_usual_pace():
+    looks = [stop(ASKED, 1, clear=1), stop(REMOVED, 0, clear=1)]
+    first, again = (stopping(case(replace(READY, stopping=s), seen=seen(survivors=0))) for s in looks)
+    assert isinstance(first.action, Remove)
+    assert isinstance(again.action, Remove)
+    assert first.wake_at == NOW.steady < again.wake_at
+
+
 def test_a_finished_stop_is_forgotten():
     verdict = stopping(case(replace(READY, stopping=stop(REMOVED, 1)), seen=seen(survivors=0, pane=None)))
     assert verdict.memory.stopping is None

@@ -92,6 +92,8 @@ def _emptied(case: Case, stop: Stopping) -> Verdict:
 def _remove(case: Case, stop: Stopping, ref: PaneRef) -> Verdict:
     removed = stop._replace(stage=StopStage.REMOVED, at=case.now.steady)
     verdict = _hold(case, removed, "taking the session away", Remove(case.agent.name, ref, stop.cause))
+    if stop.stage is StopStage.REMOVED:  # it did not go: once more, at the usual pace
+        return verdict
     return verdict._replace(wake_at=case.now.steady)
 
 
